@@ -1,0 +1,408 @@
+"""The one vocabulary: what engines, instrumentors, trace files and explorers can say.
+
+An operation is a frozen fact about one workflow instance. Rules are written over
+operations only, so a rule is written once and serves production, CI and post-mortem.
+This module imports the standard library only.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import ClassVar, Final, Self
+
+WRITE_CAP: Final = 32
+"""How many key and epoch pairs an operation lists."""
+
+
+class Outcome(StrEnum):
+    """How a run, or the tenure of a run, ended."""
+
+    COMPLETED = "completed"
+    PENDING_REQUESTS = "pending_requests"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    ABANDONED = "abandoned"
+    SUPERSEDED = "superseded"
+    LOST = "lost"
+
+
+class CommitCause(StrEnum):
+    """Why staged writes became committed state."""
+
+    SUPERSTEP = "superstep"
+    RUN_ENTRY = "run_entry"
+    CHECKPOINT = "checkpoint"
+
+
+class DiscardCause(StrEnum):
+    """Why staged writes were thrown away, or were to be."""
+
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    ABANDONED = "abandoned"
+    SUPERSEDED = "superseded"
+    SWEEP = "sweep"
+    FINALIZER = "finalizer"
+    RUN_ENTRY = "run_entry"
+
+
+class Trigger(StrEnum):
+    """How the end of a run came about."""
+
+    CLOSE = "close"
+    REFCOUNT = "refcount"
+    GC = "gc"
+    SHUTDOWN = "shutdown"
+    ERROR = "error"
+
+
+class LateKind(StrEnum):
+    """What a run that no longer owns its instance still tried to do."""
+
+    STAGE = "stage"
+    SEND = "send"
+    OUTPUT = "output"
+
+
+class DeliveryKind(StrEnum):
+    """What reached a run that did not cause it."""
+
+    MESSAGE = "message"
+    OUTPUT = "output"
+    EVENT = "event"
+    FAN_IN = "fan_in"
+
+
+@dataclass(frozen=True, slots=True)
+class RunRef:
+    """One run of one instance, as seen by one process.
+
+    Attributes:
+        engine: Engine and version, such as `tenure/0.1.0`.
+        workflow: Name of the workflow.
+        instance: Identity of the instance.
+        run_id: Unique identity of the run.
+        epoch: The run's rank among the runs of its instance.
+        process: Who counts `seq` for this run.
+    """
+
+    engine: str
+    workflow: str
+    instance: str
+    run_id: str
+    epoch: int
+    process: str
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Who owns an instance: the newest claim, whether released since or not.
+
+    Attributes:
+        epoch: The owner's epoch.
+        run_id: The owner's run; empty where it is unknown.
+    """
+
+    epoch: int
+    run_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SpanRef:
+    """The span that carried an operation.
+
+    Attributes:
+        trace_id: 128-bit trace id.
+        span_id: 64-bit span id.
+    """
+
+    trace_id: int
+    span_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class WriteSet:
+    """State keys and, for each, the epoch that staged it.
+
+    Attributes:
+        pairs: Key and epoch, at most `WRITE_CAP` of them, other epochs' first.
+        omitted: How many pairs the cap left out.
+    """
+
+    pairs: tuple[tuple[str, int], ...] = ()
+    omitted: int = 0
+
+    @classmethod
+    def staged_by(cls, keys: Mapping[str, int], acting: int) -> Self:
+        """List `keys`, those that another epoch than `acting` staged first.
+
+        Args:
+            keys: Each staged key and the epoch that staged it.
+            acting: Epoch on whose behalf the operation acts.
+
+        Returns:
+            The write set, capped so that foreign pairs stay in it.
+        """
+        pairs = tuple(keys.items())
+        if len(pairs) <= WRITE_CAP:
+            return cls(pairs)
+        pairs = tuple(sorted(pairs, key=lambda pair: pair[1] == acting))
+        return cls(pairs[:WRITE_CAP], len(pairs) - WRITE_CAP)
+
+    @property
+    def count(self) -> int:
+        """How many keys were touched in all."""
+        return len(self.pairs) + self.omitted
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The listed keys."""
+        return tuple(key for key, _ in self.pairs)
+
+    @property
+    def epochs(self) -> tuple[int, ...]:
+        """For each listed key, the epoch that staged it."""
+        return tuple(epoch for _, epoch in self.pairs)
+
+    def foreign_to(self, *epochs: int) -> tuple[tuple[str, int], ...]:
+        """The listed pairs that none of `epochs` staged."""
+        return tuple(pair for pair in self.pairs if pair[1] not in epochs)
+
+
+NO_WRITES: Final = WriteSet()
+"""A write set that is known to be empty; an unknown one is `None`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """What all operations say.
+
+    Attributes:
+        run: On whose behalf the operation acts.
+        seq: Its position among the operations of the instance in `run.process`; `None`
+            where a source does not number its operations.
+        owner: Who owned the instance in the very step of the operation; `None` where
+            that was not recorded.
+        span: The span that carried it, where one did.
+        time: Wall clock in nanoseconds since 1970, for display. No rule may read it.
+    """
+
+    name: ClassVar[str] = ""
+
+    run: RunRef
+    seq: int | None
+    owner: Owner | None
+    span: SpanRef | None = None
+    time: int = 0
+
+    @property
+    def stale(self) -> bool | None:
+        """Whether the acting epoch is older than the owner's; `None` if unknown."""
+        return None if self.owner is None else self.run.epoch < self.owner.epoch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim(Operation):
+    """A run becomes the owner; its `owner` is the run itself.
+
+    Attributes:
+        superseded: Epoch that this claim replaced by policy, where it did.
+    """
+
+    name: ClassVar[str] = "claim"
+
+    superseded: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release(Operation):
+    """A run stops being the owner, by itself or because a successor superseded it.
+
+    Attributes:
+        outcome: How its tenure ended.
+    """
+
+    name: ClassVar[str] = "release"
+
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuperstepStart(Operation):
+    """A superstep begins to deliver messages.
+
+    Attributes:
+        index: Its number in the run, from 1.
+    """
+
+    name: ClassVar[str] = "superstep start"
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuperstepEnd(Operation):
+    """A superstep has been committed or discarded.
+
+    Attributes:
+        index: Its number in the run, from 1.
+    """
+
+    name: ClassVar[str] = "superstep end"
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Execute(Operation):
+    """One executor invocation has ended.
+
+    Attributes:
+        executor: The executor.
+        index: Number of the superstep; `None` where the engine has none.
+        reads: State keys that it read, in order, at most `WRITE_CAP`.
+        writes: State keys that it staged; `None` where that was not recorded.
+        error: Class of the error that ended it, where one did.
+    """
+
+    name: ClassVar[str] = "execute"
+
+    executor: str
+    index: int | None = None
+    reads: tuple[str, ...] = ()
+    writes: WriteSet | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit(Operation):
+    """Staged writes became committed state.
+
+    Attributes:
+        writes: What was committed; `None` where that was not recorded.
+        cause: Why.
+        index: Number of the superstep, where it belongs to one.
+        inherited: Released epochs whose staged writes the run took over on purpose.
+    """
+
+    name: ClassVar[str] = "commit"
+
+    writes: WriteSet | None
+    cause: CommitCause = CommitCause.SUPERSTEP
+    index: int | None = None
+    inherited: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Discard(Operation):
+    """Staged writes were thrown away, or were to be and the engine refused.
+
+    Attributes:
+        writes: What was thrown away (when `fenced`: nothing was, and this is empty);
+            `None` where that was not recorded.
+        cause: Why.
+        fenced: Whether it was refused, so that nothing was thrown away.
+        ledger: Epoch whose ledger was acted on; `None` where that is unknown.
+        trigger: How the end came about, where a finalizer did it.
+        index: Number of the superstep, where it belongs to one.
+    """
+
+    name: ClassVar[str] = "discard"
+
+    writes: WriteSet | None
+    cause: DiscardCause
+    fenced: bool = False
+    ledger: int | None = None
+    trigger: Trigger | None = None
+    index: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointSave(Operation):
+    """A durable copy was made.
+
+    Attributes:
+        checkpoint: Its identity.
+        parent: The checkpoint that it follows.
+        parts: Executor snapshots and edge buffers in it, each with the epoch it was
+            taken in; `None` where that was not recorded.
+    """
+
+    name: ClassVar[str] = "checkpoint save"
+
+    checkpoint: str
+    parent: str | None = None
+    parts: tuple[tuple[str, int], ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointRestore(Operation):
+    """State was restored from a durable copy.
+
+    Attributes:
+        checkpoint: Its identity.
+        parent: The checkpoint that it follows.
+        parts: As in `CheckpointSave`.
+    """
+
+    name: ClassVar[str] = "checkpoint restore"
+
+    checkpoint: str
+    parent: str | None = None
+    parts: tuple[tuple[str, int], ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Late(Operation):
+    """A run that no longer owns its instance still tried to write.
+
+    Attributes:
+        kind: What it tried.
+        writes: State keys that it tried to stage, for a late stage.
+        ledger: Epoch whose ledger took the write. Its own means that the write reaches
+            nobody; a map that all runs share is the owner's.
+        executor: The executor that did it, where known.
+    """
+
+    name: ClassVar[str] = "late"
+
+    kind: LateKind
+    writes: WriteSet | None = None
+    ledger: int | None = None
+    executor: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignRead(Operation):
+    """A run read what another epoch had staged and not committed.
+
+    Attributes:
+        key: The state key.
+        writer: Epoch that had staged the value.
+        executor: The executor that read it, where known.
+    """
+
+    name: ClassVar[str] = "foreign read"
+
+    key: str
+    writer: int
+    executor: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignDelivery(Operation):
+    """A message or an event of one epoch reached another.
+
+    Attributes:
+        kind: What was delivered.
+        origin: Epoch that it comes from.
+        message: Identity of the message, where it has one.
+        executor: The executor that got it, where one did.
+    """
+
+    name: ClassVar[str] = "foreign delivery"
+
+    kind: DeliveryKind
+    origin: int
+    message: str | None = None
+    executor: str | None = None
