@@ -1,1 +1,31 @@
-"""To come."""
+"""The command line: `tenure demo` and its siblings.
+
+This is the composition root, the only part that may import all others. `main` works in
+a base installation too, where it says what to install.
+"""
+
+import sys
+from typing import Final
+
+__all__ = ["main"]
+
+_NEEDED: Final = frozenset({"rich", "typer"})
+
+
+def main() -> int:
+    """Run the command line on `sys.argv`.
+
+    Returns:
+        The exit status: 0 clean or as described, 1 violations or not as described,
+        2 bad usage or a missing extra, 3 inconclusive.
+    """
+    try:
+        from tenure.cli._app import run
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in _NEEDED:
+            raise
+        sys.stderr.write(
+            "tenure: the command line is not installed; run pip install 'tenure[cli]'\n"
+        )
+        return 2
+    return run(sys.argv[1:])

@@ -1,11 +1,14 @@
 """The meters of a recorder: low cardinality, and silent where nobody collects."""
 
+from time import perf_counter
 from typing import Final
 
 from opentelemetry import metrics
 from opentelemetry.metrics import MeterProvider, NoOpMeterProvider
 
 from tenure.instrumentation import semconv
+from tenure.instrumentation._harmless import harmless
+from tenure.instrumentation.operations import DiscardCause, Outcome
 
 
 class Instruments:
@@ -56,3 +59,71 @@ class Instruments:
             isinstance(provider, NoOpMeterProvider)
             or type(provider).__module__.startswith("opentelemetry.metrics")
         )
+
+
+class RunMeasures:
+    """What is measured of one run; an exporter or a view that raises is logged.
+
+    Args:
+        instruments: The instruments of its recorder.
+        engine: Engine and version.
+        workflow: Name of the workflow.
+    """
+
+    def __init__(self, instruments: Instruments, engine: str, workflow: str) -> None:
+        self._instruments: Final = instruments
+        self._labels: Final = {
+            semconv.ENGINE: engine,
+            semconv.WORKFLOW_NAME: workflow,
+        }
+        self._started: Final = perf_counter()
+        self._superstep_started: float | None = None
+        # Invariant: true exactly while this run is counted as active.
+        self._active = False
+
+    @harmless
+    def claimed(self) -> None:
+        """Count the run as active."""
+        if not self._active:
+            self._active = True
+            self._instruments.run_active.add(1, self._labels)
+
+    @harmless
+    def ended(self, outcome: Outcome) -> None:
+        """Record how long the run took and no longer count it as active."""
+        if self._active:
+            self._active = False
+            self._instruments.run_active.add(-1, self._labels)
+        self._instruments.run_duration.record(
+            perf_counter() - self._started,
+            {**self._labels, semconv.RUN_OUTCOME: outcome.value},
+        )
+
+    @harmless
+    def superstep_started(self) -> None:
+        """Start the clock of a superstep."""
+        self._superstep_started = perf_counter()
+
+    @harmless
+    def superstep_ended(self) -> None:
+        """Record how long the superstep took, where its start was seen."""
+        started, self._superstep_started = self._superstep_started, None
+        if started is not None:
+            self._instruments.superstep_duration.record(
+                perf_counter() - started, self._labels
+            )
+
+    @harmless
+    def committed(self) -> None:
+        """Count a commit."""
+        self._instruments.commits.add(1, self._labels)
+
+    @harmless
+    def discarded(self, cause: DiscardCause, *, fenced: bool) -> None:
+        """Count a discard; a fenced one is an averted race."""
+        labels = {
+            **self._labels,
+            semconv.DISCARD_CAUSE: cause.value,
+            semconv.DISCARD_FENCED: fenced,
+        }
+        self._instruments.discards.add(1, labels)

@@ -1,5 +1,6 @@
 """What a recorder is told to emit: how much detail, and whether keys are shown."""
 
+import functools
 import hashlib
 import os
 from collections.abc import Callable
@@ -10,6 +11,10 @@ from tenure.instrumentation.errors import TelemetryConfigError
 
 DETAIL_VARIABLE: Final = "TENURE_DETAIL"
 KEYS_VARIABLE: Final = "TENURE_KEYS"
+
+_DIGITS: Final = 12
+_REMEMBERED: Final = 1024
+_secret: Final = os.urandom(16)
 
 
 class Detail(IntEnum):
@@ -29,8 +34,13 @@ class KeyDisplay(StrEnum):
     """How state keys appear in telemetry; values never do."""
 
     PLAIN = "plain"
+    """As they are."""
+
     HASHED = "hashed"
+    """Hashed: the same in every process, so whoever guesses a key can check it."""
+
     OFF = "off"
+    """Not at all: a stand-in that nobody can trace back, valid in one process only."""
 
 
 def detail_from_environment() -> Detail:
@@ -72,13 +82,28 @@ def keys_from_environment() -> KeyDisplay:
 def key_mask(display: KeyDisplay) -> Callable[[str], str] | None:
     """Return what turns a state key into what telemetry shows; `None` for plain keys.
 
-    A hash is the first 12 hexadecimal digits of SHA-256, so that one key reads the same
-    in every process.
+    A mask keeps different keys apart: rules that compare keys would otherwise accuse
+    runs that are innocent. It remembers the keys that it saw last.
     """
     match display:
         case KeyDisplay.PLAIN:
             return None
         case KeyDisplay.HASHED:
-            return lambda key: hashlib.sha256(key.encode()).hexdigest()[:12]
+            return functools.lru_cache(_REMEMBERED)(_hashed)
         case KeyDisplay.OFF:
-            return lambda _key: "*"
+            return functools.lru_cache(_REMEMBERED)(_stand_in)
+
+
+def _hashed(key: str) -> str:
+    return hashlib.sha256(_encoded(key)).hexdigest()[:_DIGITS]
+
+
+def _stand_in(key: str) -> str:
+    return hashlib.blake2b(
+        _encoded(key), key=_secret, digest_size=_DIGITS // 2
+    ).hexdigest()
+
+
+def _encoded(key: str) -> bytes:
+    # A lone surrogate is a legal key, and a refusal to hash it would lose an operation.
+    return key.encode("utf-8", "surrogatepass")

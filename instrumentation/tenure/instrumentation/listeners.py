@@ -58,6 +58,6 @@ def tell(operation: Operation) -> None:
     for listener in _listeners:
         try:
             listener(operation)
-        except Exception:  # noqa: BLE001 - telemetry must never raise into a run
+        except Exception:  # telemetry must never raise into a run
             remove_listener(listener)
             _logger.exception("A listener of operations raised and was removed")

@@ -6,23 +6,31 @@ This module imports the standard library only.
 import os
 import socket
 import time
-from typing import Final
 
-_started: Final = time.time_ns() // 1_000_000
+# Both are replaced in a fork, which may get the number of an earlier one.
+_started = time.time_ns() // 1_000_000
 _identity = ""
+
+
+def _host() -> str:
+    try:
+        return socket.gethostname()
+    except OSError:
+        return "unknown"
 
 
 def process_id() -> str:
     """Return host, process number and start of this process; a fork has its own."""
     global _identity  # noqa: PLW0603 - one identity per process is the purpose
     if not _identity:
-        _identity = f"{socket.gethostname()}-{os.getpid()}-{_started:x}"
+        _identity = f"{_host()}-{os.getpid()}-{_started:x}"
     return _identity
 
 
 def _forget() -> None:
-    global _identity  # noqa: PLW0603 - as above
+    global _identity, _started  # noqa: PLW0603 - as above
     _identity = ""
+    _started = time.time_ns() // 1_000_000
 
 
 if hasattr(os, "register_at_fork"):

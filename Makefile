@@ -1,0 +1,76 @@
+# Each target sets up what it needs, once: Python 3.11 or newer, make and a network are
+# enough. `make help` lists the targets.
+
+PYTHON ?=
+ARGS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# A stamp says that the environment has what pyproject.toml asks for at this level.
+BASE := $(VENV)/.tenure-base
+DEMO := $(VENV)/.tenure-demo
+TEST := $(VENV)/.tenure-test
+CHECK := $(VENV)/.tenure-check
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: help demo test check lint types format bench wheel-test clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
+	@echo
+	@echo '  PYTHON=python3.12   the interpreter of a new .venv'
+	@echo '  ARGS="..."          is passed on, as in: make test ARGS="-k fence"'
+
+demo: $(DEMO) ## watch a run lose data, and the detector prove it
+	@$(BIN)/tenure demo $(ARGS)
+
+test: $(TEST) ## run the tests on the sources
+	$(BIN)/pytest $(ARGS)
+
+check: lint types ## everything that reads the sources without running them
+
+lint: $(CHECK)
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/lint-imports
+
+types: $(CHECK)
+	$(BIN)/mypy
+	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright
+
+format: $(CHECK) ## let ruff arrange the sources
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+bench: $(TEST) ## measure what safety and telemetry cost
+	$(BIN)/python -m benchmarks $(ARGS)
+
+wheel-test: $(CHECK) ## build the wheel and test it where no source is in reach
+	.ci/wheel-test $(ARGS)
+
+clean: ## remove the environment, what was built, and every cache
+	rm -rf $(VENV) dist build .coverage .hypothesis
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BASE):
+	@.ci/venv $(VENV) $(PYTHON)
+	@touch $@
+
+$(DEMO): pyproject.toml $(BASE)
+	@echo 'Installing tenure and what its demonstration needs into $(VENV) (once)'
+	@$(PIP) --editable '.[demo]'
+	@touch $@
+
+$(TEST): pyproject.toml $(BASE)
+	@echo 'Installing tenure and what its tests need into $(VENV) (once)'
+	@$(PIP) --editable . --group test
+	@touch $@ $(DEMO)
+
+$(CHECK): $(TEST)
+	@echo 'Installing what checks the sources into $(VENV) (once)'
+	@$(PIP) --group check
+	@touch $@

@@ -1,0 +1,32 @@
+"""Where commands print: one width, readable without colour, never a broken pipe."""
+
+import io
+import sys
+from typing import Final, TextIO
+
+from rich.console import Console
+
+WIDTH: Final = 100
+"""Columns of a report; terminals that are narrower get fewer."""
+
+
+def output() -> Console:
+    """Return the console of standard output.
+
+    Rich reads `NO_COLOR` and leaves colour out where the output is not a terminal.
+    """
+    return _console(sys.stdout)
+
+
+def errors() -> Console:
+    """Return the console of standard error."""
+    return _console(sys.stderr)
+
+
+def _console(stream: TextIO) -> Console:
+    # A terminal that cannot show a character gets a question mark, not an error.
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors="replace")
+    console = Console(file=stream, highlight=False, emoji=False, markup=False)
+    console.width = min(console.width, WIDTH) if console.is_terminal else WIDTH
+    return console

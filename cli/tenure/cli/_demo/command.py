@@ -1,0 +1,95 @@
+"""What `tenure demo` does: set up, play, report."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from rich.text import Text
+
+from tenure.cli import _console
+from tenure.cli._demo.described import deviations
+from tenure.cli._demo.play import Played, play
+from tenure.cli._demo.report import print_outcome, print_timeline
+from tenure.cli._demo.spans import Spans
+from tenure.cli._demo.story import Engine, StoryError
+from tenure.cli._status import CommandError, Status
+
+
+def run_demo(names: Sequence[str], output: Path, *, as_json: bool) -> Status:
+    """Play the story on the named engines and report.
+
+    Args:
+        names: `agent-framework`, `tenure`, or both.
+        output: Where the spans go.
+        as_json: Whether one JSON document is printed instead of timelines.
+
+    Returns:
+        The exit status: clean if everything turned out as described.
+
+    Raises:
+        CommandError: The output cannot be written, or a story did not end.
+    """
+    console = _console.output()
+    spans = Spans(output)
+    plays: list[Played] = []
+    try:
+        for played in _each(names):
+            plays.append(played)
+            if not as_json:
+                print_timeline(console, played)
+    finally:
+        wrong = spans.close()
+    if as_json:
+        _print_json(plays)
+    else:
+        console.print(Text(_told(spans)))
+        print_outcome(console, plays)
+    for sentence in wrong:
+        sys.stderr.write(f"tenure: {sentence}\n")
+    return _status(plays, spans)
+
+
+def _each(names: Sequence[str]) -> Iterator[Played]:
+    for name in names:
+        try:
+            yield play(_ENGINES[name]())
+        except StoryError as error:
+            raise CommandError(str(error), Status.INCONCLUSIVE) from error
+
+
+def _agent_framework() -> Engine:
+    from tenure.cli._demo.agent_framework import AgentFramework
+
+    return AgentFramework()
+
+
+def _tenure() -> Engine:
+    from tenure.cli._demo.tenure import Tenure
+
+    return Tenure()
+
+
+_ENGINES: Final[Mapping[str, Callable[[], Engine]]] = {
+    "agent-framework": _agent_framework,
+    "tenure": _tenure,
+}
+
+
+def _print_json(plays: Sequence[Played]) -> None:
+    document = {"engines": [played.as_dict() for played in plays]}
+    sys.stdout.write(json.dumps(document, indent=2) + "\n")
+
+
+def _told(spans: Spans) -> str:
+    told = f"{spans.written} spans in {spans.output}"
+    return told if spans.endpoint is None else f"{told}, and live to {spans.endpoint}"
+
+
+def _status(plays: Sequence[Played], spans: Spans) -> Status:
+    if spans.lost:
+        return Status.UNUSABLE
+    if any(deviations(played) for played in plays):
+        return Status.VIOLATED
+    return Status.CLEAN

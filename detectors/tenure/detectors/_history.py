@@ -1,0 +1,287 @@
+"""What is remembered of one instance: who owned it when, and what never arrived.
+
+Pure and bounded. Rules read it; only the judge changes it. Arrival order is no evidence
+here: whatever is said about order is said from positions counted by one process.
+"""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Final
+
+from tenure.detectors._sequence import Sequence
+from tenure.instrumentation.operations import Claim, Commit, Operation, Release
+
+MAX_TENURES: Final = 64
+"""How many of the newest epochs are remembered per instance."""
+
+MAX_PROCESSES: Final = 16
+"""How many processes' positions are remembered per instance."""
+
+
+UNNUMBERED: Final = "positions of operations"
+UNLISTED: Final = "keys that a commit did not list, and who staged them"
+FORGOTTEN: Final = "epochs or processes forgotten for want of room"
+REBORN: Final = "part of an earlier instance of the same identity"
+
+
+@dataclass(slots=True)
+class Tenure:
+    """What is known of one epoch.
+
+    Attributes:
+        claim: Its claim, once seen.
+        release: Its release, once seen.
+        superseded: Whether a successor's claim named it as replaced by policy.
+        ambiguous: Whether more than one run has acted under this epoch, so that its
+            claim and its release may not belong together.
+    """
+
+    claim: Claim | None = None
+    release: Release | None = None
+    superseded: bool = False
+    ambiguous: bool = False
+
+    @property
+    def ended(self) -> bool:
+        """Whether it is known to be over."""
+        return self.release is not None or self.superseded
+
+
+def precedes(first: Operation, second: Operation) -> bool:
+    """Say whether `first` is known to have happened before `second`.
+
+    Only one process's own count orders anything: clocks and arrival do not.
+    """
+    return (
+        first.seq is not None
+        and second.seq is not None
+        and first.run.process == second.run.process
+        and first.seq < second.seq
+    )
+
+
+class History:
+    """One instance: its epochs and the positions received from each process.
+
+    Not safe to share between threads.
+    """
+
+    __slots__ = (
+        "_forgotten",
+        "_process",
+        "_sequence",
+        "_sequences",
+        "blemishes",
+        "newest",
+        "tenures",
+    )
+
+    def __init__(self) -> None:
+        self.tenures: Final[dict[int, Tenure]] = {}
+        # The greatest epoch seen claimed: the owner word.
+        self.newest = 0
+        # Invariant: only grows; with any, this record is never complete again.
+        self.blemishes: Final[set[str]] = set()
+        # Invariant: epochs up to here may have been remembered once and are not now.
+        self._forgotten = 0
+        self._sequences: Final[OrderedDict[str, Sequence]] = OrderedDict()
+        self._process: str | None = None
+        self._sequence = Sequence()
+
+    # Taking operations in.
+
+    def admit(self, operation: Operation) -> bool:
+        """Note that `operation` has arrived; say whether it is to be judged.
+
+        Args:
+            operation: What happened.
+
+        Returns:
+            False for one that has arrived before, on whatever way.
+        """
+        run = operation.run
+        if operation.seq is None:
+            self.blemishes.add(UNNUMBERED)
+        else:
+            if run.process != self._process:
+                self._turn_to(run.process)
+            if not self._sequence.take(operation.seq):
+                return False
+        if run.epoch not in self.tenures:
+            self._note(run.epoch)
+        owner = operation.owner
+        if owner is not None and owner.epoch not in self.tenures:
+            self._note(owner.epoch)
+        return True
+
+    def claimed(self, claim: Claim) -> None:
+        """Remember a claim, after it has been judged."""
+        tenure = self.tenures.get(claim.run.epoch)
+        if tenure is not None:
+            if tenure.claim is None:
+                tenure.claim = claim
+            if any(
+                seen is not None and seen.run.run_id != claim.run.run_id
+                for seen in (tenure.claim, tenure.release)
+            ):
+                tenure.ambiguous = True
+        self.newest = max(self.newest, claim.run.epoch)
+        if claim.superseded is not None:
+            if claim.superseded not in self.tenures:
+                self._note(claim.superseded)
+            replaced = self.tenures.get(claim.superseded)
+            if replaced is not None:
+                replaced.superseded = True
+
+    def released(self, release: Release) -> None:
+        """Remember a release, after it has been judged."""
+        tenure = self.tenures.get(release.run.epoch)
+        if tenure is None:
+            return
+        claim = tenure.claim
+        if claim is not None and claim.run.run_id != release.run.run_id:
+            tenure.ambiguous = True
+        elif tenure.release is None:
+            tenure.release = release
+        elif tenure.release.run.run_id != release.run.run_id:
+            tenure.ambiguous = True
+
+    def committed(self, commit: Commit) -> None:
+        """Remember that a commit whose write set is not all known hides leaks."""
+        if commit.writes is None or commit.writes.omitted:
+            self.blemishes.add(UNLISTED)
+
+    # Answering rules.
+
+    def claim_of(self, epoch: int | None) -> Claim | None:
+        """Return the claim of `epoch`, if it has been seen."""
+        tenure = None if epoch is None else self.tenures.get(epoch)
+        return None if tenure is None else tenure.claim
+
+    def release_before(self, operation: Operation, epoch: int) -> Release | None:
+        """Return the release of `epoch` if it is known to precede `operation`."""
+        tenure = self.tenures.get(epoch)
+        if tenure is None or tenure.release is None or tenure.ambiguous:
+            return None
+        return tenure.release if precedes(tenure.release, operation) else None
+
+    def newer_claim(self, operation: Operation) -> tuple[Claim | None, bool]:
+        """Look for a claim that made `operation`'s epoch stale before it happened.
+
+        For operations that do not say who owned the instance.
+
+        Args:
+            operation: What happened.
+
+        Returns:
+            The newest claim of a greater epoch, and whether it is known to precede the
+            operation; `None` and false if there is no such claim.
+        """
+        epoch = operation.run.epoch
+        newer = [
+            tenure.claim
+            for known, tenure in self.tenures.items()
+            if known > epoch and tenure.claim is not None
+        ]
+        newest = max(
+            (claim for claim in newer if not precedes(operation, claim)),
+            key=_epoch,
+            default=None,
+        )
+        own = self.tenures[epoch] if epoch in self.tenures else Tenure()
+        proven = (
+            newest is not None
+            and own.claim is not None
+            and not own.ambiguous
+            and precedes(own.claim, newest)
+            and precedes(newest, operation)
+        )
+        return newest, proven
+
+    def unbroken(self, first: Operation, last: Operation) -> bool:
+        """Say whether every operation between the two of one process has arrived."""
+        if not precedes(first, last):
+            return False
+        assert first.seq is not None
+        assert last.seq is not None
+        sequence = self._sequences.get(first.run.process)
+        return sequence is not None and sequence.unbroken(first.seq, last.seq)
+
+    def missing_between(self, first: Operation, last: Operation) -> tuple[str, ...]:
+        """Name what keeps the two from being a proof; empty if nothing is missing."""
+        process = first.run.process
+        if process != last.run.process:
+            return (f"the order of processes {process} and {last.run.process}",)
+        if first.seq is None or last.seq is None:
+            return (f"positions of the operations of process {process}",)
+        sequence = self._sequences.get(process)
+        if sequence is None:
+            return (f"what process {process} told before",)
+        return _ranges(sequence.gaps(first.seq, last.seq), process)
+
+    # Answering the verdict.
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is missing and the last run has released.
+
+        Only then may silence be read as innocence.
+        """
+        return not self.missing()
+
+    def missing(self) -> tuple[str, ...]:
+        """Name what telemetry is missing; empty if nothing is known to be."""
+        found = sorted(self.blemishes)
+        for process, sequence in list(self._sequences.items()):
+            found.extend(_ranges(sequence.gaps(), process))
+            if sequence.blurred:
+                found.append(f"what process {process} told long ago")
+        unclaimed = sorted(
+            epoch
+            for epoch, tenure in list(self.tenures.items())
+            if tenure.claim is None
+        )
+        found.extend(f"the claim of epoch {epoch}" for epoch in unclaimed)
+        last = self.tenures.get(self.newest)
+        if last is None or not last.ended:
+            found.append(f"the release of epoch {self.newest}" if last else "any claim")
+        return tuple(found)
+
+    # How it stays bounded.
+
+    def _turn_to(self, process: str) -> None:
+        sequence = self._sequences.get(process)
+        if sequence is None:
+            sequence = self._sequences[process] = Sequence()
+            if len(self._sequences) > MAX_PROCESSES:
+                _, oldest = self._sequences.popitem(last=False)
+                if not oldest.complete:
+                    self.blemishes.add(FORGOTTEN)
+        else:
+            self._sequences.move_to_end(process)
+        self._process, self._sequence = process, sequence
+
+    def _note(self, epoch: int) -> None:
+        """Remember that `epoch` exists, so that its claim is known to be missing."""
+        if epoch <= self._forgotten or epoch < 1:
+            return
+        self.tenures[epoch] = Tenure()
+        if len(self.tenures) > MAX_TENURES:
+            oldest = min(self.tenures)
+            self._forgotten = oldest
+            gone = self.tenures.pop(oldest)
+            if gone.claim is None:
+                self.blemishes.add(FORGOTTEN)
+
+
+def _epoch(claim: Claim) -> int:
+    return claim.run.epoch
+
+
+def _ranges(gaps: list[tuple[int, int]], process: str) -> tuple[str, ...]:
+    return tuple(
+        f"seq {low} of process {process}"
+        if low == high
+        else f"seq {low}-{high} of process {process}"
+        for low, high in gaps
+    )

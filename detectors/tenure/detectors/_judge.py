@@ -1,0 +1,173 @@
+"""The pure core: operations in, findings out.
+
+No input or output, no clock, bounded memory. Not safe to share between threads: the
+detector around it sees to that.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any, Final
+
+from tenure.detectors._history import REBORN, History
+from tenure.detectors._rules import RULES
+from tenure.detectors.anomalies import Certainty, Severity
+from tenure.detectors.findings import Finding
+from tenure.instrumentation.operations import (
+    Claim,
+    Commit,
+    Operation,
+    Release,
+    RunRef,
+)
+
+
+class Verdict(StrEnum):
+    """What may be said of everything that was seen."""
+
+    CLEAN = "clean"
+    """Nothing is missing, every last run has released, and no fence was broken."""
+
+    VIOLATED = "violated"
+    """Data was certainly lost or corrupted."""
+
+    INCONCLUSIVE = "inconclusive"
+    """Telemetry is missing, a run still owns its instance, or a fence was broken and
+    the telemetry shows no victim."""
+
+
+_REMEMBER: Final[Mapping[type[Operation], Callable[[History, Any], None]]] = (
+    MappingProxyType({
+        Claim: History.claimed,
+        Release: History.released,
+        Commit: History.committed,
+    })
+)
+
+_PROVEN: Final = frozenset({Certainty.CERTAIN, Certainty.CONFIRMED})
+_HARMLESS: Final = frozenset({Severity.AVERTED, Severity.INFORMATION})
+
+
+class Judge:
+    """Applies the rules to operations in the order in which they come.
+
+    Args:
+        max_instances: How many instances are remembered; the one that was silent for
+            longest is forgotten first.
+    """
+
+    def __init__(self, max_instances: int) -> None:
+        self._max_instances: Final = max_instances
+        self._histories: Final[OrderedDict[tuple[str, str, str], History]] = (
+            OrderedDict()
+        )
+        # Invariant: `_history` is that of the instance of `_run`, and the newest one.
+        self._run: RunRef | None = None
+        self._history = History()
+        self._violated = False
+        # What keeps the verdict from ever being clean again.
+        self._doubts: Final[set[str]] = set()
+
+    def observe(self, operation: Operation) -> tuple[Finding, ...]:
+        """Take in `operation`; return what it proves, alone or with what came before.
+
+        Args:
+            operation: What happened. One that has been taken in before is ignored.
+        """
+        run = operation.run
+        if run is not self._run:
+            self._turn_to(run)
+        if not self._history.admit(operation) and not self._reborn(operation):
+            return ()
+        kind = type(operation)
+        found: tuple[Finding, ...] = ()
+        for rule in RULES.get(kind, ()):
+            more = rule(operation, self._history)
+            if more:
+                found += more
+        remember = _REMEMBER.get(kind)
+        if remember is not None:
+            remember(self._history, operation)
+        if found:
+            self._weigh(found)
+        return found
+
+    def doubt(self, reason: str) -> None:
+        """Remember something that was lost before it became an operation.
+
+        Args:
+            reason: What is missing, such as `3 spans that cannot be read`.
+        """
+        self._doubts.add(reason)
+
+    @property
+    def verdict(self) -> Verdict:
+        """What may be said of everything seen so far. May be read from any thread."""
+        if self._violated:
+            return Verdict.VIOLATED
+        if self.missing:
+            return Verdict.INCONCLUSIVE
+        return Verdict.CLEAN
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """What keeps the verdict from being clean, but for violations."""
+        found = sorted(self._doubts)
+        histories = list(self._histories.items())
+        if not histories:
+            found.append("any operation")
+        for (_, workflow, instance), history in histories:
+            found.extend(
+                f"{workflow}/{instance}: {missing}" for missing in history.missing()
+            )
+        return tuple(found)
+
+    def _weigh(self, found: tuple[Finding, ...]) -> None:
+        for finding in found:
+            if finding.severity in _HARMLESS:
+                continue
+            if finding.severity is Severity.VIOLATION and finding.certainty in _PROVEN:
+                self._violated = True
+                continue
+            where = f"{finding.workflow}/{finding.instance}"
+            if finding.certainty in _PROVEN:
+                self._doubts.add(f"{where}: what a broken fence let through")
+            else:
+                self._doubts.add(f"{where}: the proof of a possible {finding.anomaly}")
+
+    def _turn_to(self, run: RunRef) -> None:
+        key = (run.engine, run.workflow, run.instance)
+        history = self._histories.get(key)
+        if history is None:
+            history = self._histories[key] = History()
+            if len(self._histories) > self._max_instances:
+                _, oldest = self._histories.popitem(last=False)
+                if not oldest.complete:
+                    self._doubts.add("instances forgotten for want of room")
+        else:
+            self._histories.move_to_end(key)
+        self._run, self._history = run, history
+
+    def _reborn(self, operation: Operation) -> bool:
+        """Begin anew if a second instance has the identity of one that is gone.
+
+        An identity is unique among instances that are alive at once. When a new one
+        bears an old one's name, its positions count from 1 again: its first claim looks
+        like a repetition, but for a run that has never been seen.
+        """
+        history = self._history
+        if not isinstance(operation, Claim):
+            return False
+        known = history.tenures.get(operation.run.epoch)
+        if known is None or known.claim is None or known.ambiguous:
+            return False
+        if known.claim.run.run_id == operation.run.run_id:
+            return False
+        run = operation.run
+        successor = History()
+        if not history.complete:
+            successor.blemishes.add(REBORN)
+        self._histories[run.engine, run.workflow, run.instance] = successor
+        self._history = successor
+        return successor.admit(operation)

@@ -1,0 +1,247 @@
+"""The pipelines behind `configure_otlp`; loaded only when it is called.
+
+This module needs `tenure[otlp]`.
+"""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, TypeVar, final
+
+# ruff: noqa: TID251 - the part of sdk.py that is loaded when it is used
+from opentelemetry import _logs, metrics, trace
+from opentelemetry.sdk._logs import LoggerProvider
+from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+from opentelemetry.sdk.resources import SERVICE_NAME, Resource
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace.export import (
+    BatchSpanProcessor,
+    SpanExporter,
+    SpanExportResult,
+)
+
+from tenure.instrumentation import _otlp_variables as variables
+from tenure.instrumentation._otlp_variables import Signal, Transport
+from tenure.instrumentation.errors import TelemetryConfigError
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk._logs.export import LogRecordExporter
+    from opentelemetry.sdk.metrics.export import MetricExporter
+    from opentelemetry.sdk.trace.sampling import Sampler
+    from opentelemetry.util.types import AttributeValue
+
+_T = TypeVar("_T")
+
+
+@final
+class CountingSpanExporter(SpanExporter):
+    """Count the spans of failed exports, of which the SDK tells nobody but the log.
+
+    Args:
+        exporter: What exports.
+    """
+
+    def __init__(self, exporter: SpanExporter) -> None:
+        self._exporter: Final = exporter
+        # Written by the one thread that holds the batch processor's export lock.
+        self.lost = 0
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        """Export `spans` and count them if that fails."""
+        result = SpanExportResult.FAILURE
+        try:
+            result = self._exporter.export(spans)
+        finally:
+            if result is not SpanExportResult.SUCCESS:
+                self.lost += len(spans)
+        return result
+
+    def shutdown(self) -> None:
+        """Shut the exporter down."""
+        self._exporter.shutdown()
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        """Flush the exporter."""
+        return self._exporter.force_flush(timeout_millis)
+
+
+def resource(
+    service_name: str | None, attributes: Mapping[str, "AttributeValue"] | None
+) -> Resource:
+    """Return who emits: the environment wins over what the code says.
+
+    Args:
+        service_name: Name of the service where the environment gives none.
+        attributes: Further attributes, where the environment does not give them.
+    """
+    found = Resource(dict(attributes or {})).merge(Resource.create())
+    unnamed = str(found.attributes[SERVICE_NAME]).startswith("unknown_service")
+    if service_name is None or not unnamed:
+        return found
+    return found.merge(Resource({SERVICE_NAME: service_name}))
+
+
+@final
+class Pipelines:
+    """The providers that `configure_otlp` made, and those it found and kept.
+
+    Args:
+        who: The resource of every new provider.
+        max_queue_size: How many spans, and how many log events, wait for the exporter.
+    """
+
+    def __init__(self, who: Resource, max_queue_size: int) -> None:
+        self._who: Final = who
+        self._max_queue_size: Final = max_queue_size
+        self.tracer_provider: TracerProvider | None = None
+        self.meter_provider: MeterProvider | None = None
+        self.logger_provider: LoggerProvider | None = None
+        self.span_exporter: CountingSpanExporter | None = None
+        self.kept: set[Signal] = set()
+
+    @property
+    def made(self) -> tuple[TracerProvider | MeterProvider | LoggerProvider, ...]:
+        """The new providers."""
+        all_three = (self.tracer_provider, self.meter_provider, self.logger_provider)
+        return tuple(provider for provider in all_three if provider is not None)
+
+    def build(
+        self, span_processors: Sequence[SpanProcessor], sampler: "Sampler | None"
+    ) -> None:
+        """Build a provider for every signal that has none yet; nothing global changes.
+
+        Args:
+            span_processors: They see each span before the exporter does.
+            sampler: Of a new provider of spans.
+
+        Raises:
+            TelemetryConfigError: A variable cannot be used, or the application has a
+                provider that is not the SDK's.
+        """
+        current = trace.get_tracer_provider()
+        if isinstance(current, TracerProvider):
+            self.kept.add(Signal.TRACES)
+        elif isinstance(current, trace.ProxyTracerProvider):
+            self.tracer_provider = self._traces(span_processors, sampler)
+        else:
+            raise TelemetryConfigError(
+                "tracer provider",
+                type(current).__qualname__,
+                "it takes no span processors; set up the OpenTelemetry SDK's instead",
+            )
+        # The API's placeholders come from its own packages.
+        if _is_placeholder(metrics.get_meter_provider(), "opentelemetry.metrics"):
+            self.meter_provider = self._metrics()
+        else:
+            self.kept.add(Signal.METRICS)
+        if _is_placeholder(_logs.get_logger_provider(), "opentelemetry._logs"):
+            self.logger_provider = self._logs()
+        else:
+            self.kept.add(Signal.LOGS)
+
+    def install(self, span_processors: Sequence[SpanProcessor]) -> None:
+        """Make the new providers global, and give a kept one the processors."""
+        current = trace.get_tracer_provider()
+        if self.tracer_provider is not None:
+            trace.set_tracer_provider(self.tracer_provider)
+        elif isinstance(current, TracerProvider):
+            for processor in span_processors:
+                current.add_span_processor(processor)
+        if self.meter_provider is not None:
+            metrics.set_meter_provider(self.meter_provider)
+        if self.logger_provider is not None:
+            _logs.set_logger_provider(self.logger_provider)
+
+    def _traces(
+        self, span_processors: Sequence[SpanProcessor], sampler: "Sampler | None"
+    ) -> TracerProvider:
+        provider = TracerProvider(
+            resource=self._who, sampler=sampler, shutdown_on_exit=False
+        )
+        for processor in span_processors:
+            provider.add_span_processor(processor)
+        if variables.exported(Signal.TRACES):
+            exporter = CountingSpanExporter(_exporter(Signal.TRACES, _span_exporter))
+            self.span_exporter = exporter
+            size = _queue_size("OTEL_BSP_MAX_QUEUE_SIZE", self._max_queue_size)
+            provider.add_span_processor(
+                BatchSpanProcessor(exporter, max_queue_size=size)
+            )
+        return provider
+
+    def _metrics(self) -> MeterProvider:
+        readers: list[PeriodicExportingMetricReader] = []
+        if variables.exported(Signal.METRICS):
+            exporter = _exporter(Signal.METRICS, _metric_exporter)
+            readers.append(PeriodicExportingMetricReader(exporter))
+        return MeterProvider(readers, resource=self._who, shutdown_on_exit=False)
+
+    def _logs(self) -> LoggerProvider:
+        provider = LoggerProvider(resource=self._who, shutdown_on_exit=False)
+        if variables.exported(Signal.LOGS):
+            exporter = _exporter(Signal.LOGS, _log_exporter)
+            size = _queue_size("OTEL_BLRP_MAX_QUEUE_SIZE", self._max_queue_size)
+            provider.add_log_record_processor(
+                BatchLogRecordProcessor(exporter, max_queue_size=size)
+            )
+        return provider
+
+
+def _queue_size(variable: str, size: int) -> int | None:
+    """Leave it to the SDK, which reads `variable`, where that is set."""
+    return None if os.environ.get(variable, "").strip() else size
+
+
+def _is_placeholder(provider: object, package: str) -> bool:
+    return type(provider).__module__.startswith(package)
+
+
+def _exporter(signal: Signal, build: Callable[[Transport], _T]) -> _T:
+    try:
+        return build(variables.transport(signal))
+    except (ImportError, TelemetryConfigError):
+        raise
+    except Exception as error:
+        # Exporters refuse certificates, headers, … with many classes of error.
+        raise TelemetryConfigError(
+            "OTEL_EXPORTER_OTLP_*", variables.endpoint(signal), str(error)
+        ) from error
+
+
+def _span_exporter(transport: Transport) -> SpanExporter:
+    if transport is Transport.GRPC:
+        from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import (
+            OTLPSpanExporter as GrpcExporter,
+        )
+
+        return GrpcExporter()
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+
+    return OTLPSpanExporter()
+
+
+def _metric_exporter(transport: Transport) -> "MetricExporter":
+    if transport is Transport.GRPC:
+        from opentelemetry.exporter.otlp.proto.grpc.metric_exporter import (
+            OTLPMetricExporter as GrpcExporter,
+        )
+
+        return GrpcExporter()
+    from opentelemetry.exporter.otlp.proto.http.metric_exporter import (
+        OTLPMetricExporter,
+    )
+
+    return OTLPMetricExporter()
+
+
+def _log_exporter(transport: Transport) -> "LogRecordExporter":
+    if transport is Transport.GRPC:
+        from opentelemetry.exporter.otlp.proto.grpc._log_exporter import (
+            OTLPLogExporter as GrpcExporter,
+        )
+
+        return GrpcExporter()
+    from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
+
+    return OTLPLogExporter()

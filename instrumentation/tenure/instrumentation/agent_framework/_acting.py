@@ -1,0 +1,96 @@
+"""On whose behalf does this call act? Bound to what acts, never to who happens to call.
+
+A finalizer runs in a copy of the context of whoever dropped the last reference: another
+run, another thread, the garbage collector's victim. So the epoch is bound to
+
+1. the frame of the run's own generator, searched upwards from the call, and only then
+2. a context variable that is set around every single step of that generator, so that
+   the tasks and threads which are born in a step inherit it, and
+3. the context object that the engine handed to an executor, where code has carried it
+   to a thread or a task that inherited nothing.
+"""
+
+import inspect
+from contextvars import ContextVar, Token
+from typing import Final, NamedTuple
+
+from tenure.instrumentation.agent_framework._frames import owner_of
+from tenure.instrumentation.agent_framework._tenures import Execution, Instance, Tenure
+
+_NESTED: Final = 16
+"""How many instances deep runs may be nested and still be told apart."""
+
+
+class Acting(NamedTuple):
+    """Who acts in one instance.
+
+    Attributes:
+        tenure: The run.
+        execution: The executor invocation, where one is running.
+    """
+
+    tenure: Tenure
+    execution: Execution | None
+
+
+Stack = tuple[Acting, ...]
+
+# Innermost first, at most one entry per instance: a sub-workflow has a state of its own,
+# and a chain of runs that start each other must not grow without bound.
+_ambient: Final[ContextVar[Stack]] = ContextVar("tenure.agent_framework", default=())
+
+
+def enter(tenure: Tenure, execution: Execution | None = None) -> Token[Stack]:
+    """Act for `tenure` in this context until `leave`.
+
+    Args:
+        tenure: The run that acts.
+        execution: The executor invocation that acts.
+
+    Returns:
+        What `leave` needs.
+    """
+    others = tuple(
+        acting
+        for acting in _ambient.get()
+        if acting.tenure.instance is not tenure.instance
+    )
+    return _ambient.set((Acting(tenure, execution), *others[:_NESTED]))
+
+
+def leave(token: Token[Stack]) -> None:
+    """Undo `enter`; where the step was closed in another context, do nothing.
+
+    A coroutine that the collector closes ends wherever the collector runs, and what was
+    set in its own context is gone with that context.
+    """
+    try:
+        _ambient.reset(token)
+    except ValueError:
+        return
+
+
+def ambient(instance: Instance) -> Acting | None:
+    """Return who acts in `instance` according to the context of this call."""
+    for acting in _ambient.get():
+        if acting.tenure.instance is instance:
+            return acting
+    return None
+
+
+def acting(instance: Instance) -> Acting | None:
+    """Return who acts in `instance`: by frame first, then by context.
+
+    Args:
+        instance: What is acted on.
+    """
+    around = ambient(instance)
+    frame = inspect.currentframe()
+    while frame is not None:
+        owner = owner_of(frame)
+        if isinstance(owner, Tenure) and owner.instance is instance:
+            if around is not None and around.tenure is owner:
+                return around
+            return Acting(owner, None)
+        frame = frame.f_back
+    return around

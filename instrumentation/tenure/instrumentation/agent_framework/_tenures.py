@@ -1,0 +1,254 @@
+"""Who owns an instance of the foreign engine, and what each run has staged in it.
+
+The engine has one shared map of staged writes per instance and no notion of a run in
+it. Beside that map this module keeps which epoch staged each key.
+
+Claims and ends happen on the thread of the engine's loop; stages may come from threads.
+"""
+
+import itertools
+import uuid
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from tenure.instrumentation.agent_framework import _engine, _frames
+from tenure.instrumentation.agent_framework._loops import LoopReference
+from tenure.instrumentation.agent_framework._parts import Parts
+from tenure.instrumentation.operations import Outcome, Owner, Trigger
+from tenure.instrumentation.recorder import InstanceRecorder, RunRecorder
+
+_ROOM: Final = 1024
+"""How many keys may be remembered beyond those that are staged now."""
+
+
+class Execution:
+    """One executor invocation, while it runs.
+
+    Args:
+        executor: Identity of the executor.
+    """
+
+    __slots__ = ("executor", "reads", "writes")
+
+    def __init__(self, executor: str) -> None:
+        self.executor: Final = executor
+        self.reads: Final[dict[str, None]] = {}
+        self.writes: Final[dict[str, int]] = {}
+
+
+class Tenure:
+    """One run of an instance, from its claim to the end of its cleanup.
+
+    It refers to no stream, generator or frame: the engine's guard against concurrent
+    runs is a weak reference to the stream, and must not be kept alive.
+
+    Args:
+        instance: What the run owns.
+        epoch: Its rank.
+        run_id: Its identity.
+        recorder: Whom it is told to.
+        guarded: Whether the engine's own guard let it in.
+    """
+
+    __slots__ = (
+        "closing",
+        "driving",
+        "dropped",
+        "ended",
+        "epoch",
+        "frames",
+        "guarded",
+        "instance",
+        "linked",
+        "loop",
+        "orphaned",
+        "owner",
+        "recorder",
+        "refcounted",
+        "released",
+        "started",
+        "superstep",
+        "terminal",
+    )
+
+    def __init__(
+        self,
+        instance: "Instance",
+        epoch: int,
+        run_id: str,
+        recorder: RunRecorder,
+        *,
+        guarded: bool,
+    ) -> None:
+        self.instance: Final = instance
+        self.epoch: Final = epoch
+        self.owner: Final = Owner(epoch, run_id)
+        self.recorder: Final = recorder
+        self.guarded: Final = guarded
+        self.loop: Final = LoopReference()
+        self.frames: Final[list[int]] = []
+        self.started = False
+        self.driving = False
+        self.closing = False
+        self.orphaned = False
+        self.linked = False
+        self.refcounted = False
+        self.dropped: Trigger | None = None
+        self.terminal: Outcome | None = None
+        self.superstep: int | None = None
+        self.released = False
+        self.ended = False
+
+    @property
+    def fenced(self) -> bool:
+        """Whether the run should no longer write: it was released or superseded."""
+        return self.released or self.epoch < self.instance.owner.epoch
+
+    @property
+    def trigger(self) -> Trigger | None:
+        """How the end came about, where no consumer drives the run any more."""
+        if self.driving:
+            return Trigger.CLOSE if self.closing else None
+        return self.dropped or Trigger.SHUTDOWN
+
+    def release(self, outcome: Outcome) -> None:
+        """Tell that the run stops being the owner; a second call changes nothing."""
+        if not self.released:
+            self.released = True
+            self.recorder.release(self.instance.owner, outcome)
+
+    def finish(self, outcome: Outcome, error: BaseException | None = None) -> None:
+        """Tell that the run's own cleanup has ended; a second call changes nothing.
+
+        Args:
+            outcome: How it ended, unless the engine said so itself before its consumer
+                left.
+            error: What it failed with, where it did.
+        """
+        if self.ended:
+            return
+        self.ended = True
+        if outcome in {Outcome.ABANDONED, Outcome.CANCELLED}:
+            outcome = self.terminal or outcome
+        self.instance.flush()
+        self.end_superstep()
+        self.release(outcome)
+        self.recorder.ended(outcome, error)
+        self.instance.forget(self)
+        for identity in self.frames:
+            _frames.unbind(identity, self)
+
+    def end_superstep(self) -> None:
+        """Tell that the current superstep is over, where there is one."""
+        index, self.superstep = self.superstep, None
+        if index is not None:
+            self.recorder.superstep_ended(self.instance.owner, index)
+
+    def bind_frame(self, generator: object) -> None:
+        """Bind the frame of one of the engine's generators to this run."""
+        identity = _frames.bind(generator, self)
+        if identity is not None:
+            self.frames.append(identity)
+
+    def abandoned(self) -> None:
+        """Tell that a run which was never driven will never be."""
+        if not self.started:
+            self.finish(Outcome.ABANDONED)
+
+    def defer(self, telling: Callable[[], object]) -> None:
+        """Tell later what must not be told here, inside a finalizer.
+
+        Args:
+            telling: Tells the operation; it carries what was true here.
+        """
+        self.instance.deferred.append(telling)
+        self.loop.call_soon(self.instance.flush)
+
+
+class Instance:
+    """One workflow instance, told apart from others by its state object.
+
+    Args:
+        recorder: Whom its operations are told to.
+    """
+
+    def __init__(self, recorder: InstanceRecorder) -> None:
+        self.recorder: Final = recorder
+        self.newest: Tenure | None = None
+        self.parts: Final = Parts()
+        self.deferred: Final[deque[Callable[[], object]]] = deque()
+        # Invariant: the engine's own map says which keys are staged; this one only says
+        # by whom, so that an entry of a key that is not staged means nothing.
+        self.writers: Final[dict[str, int]] = {}
+        self._epochs: Final = itertools.count(1)
+        self._open: Final[list[Tenure]] = []
+
+    @property
+    def owner(self) -> Owner:
+        """The newest claim, whether released since or not."""
+        return Owner(0) if self.newest is None else self.newest.owner
+
+    def claim(self, *, guarded: bool, free: bool) -> Tenure:
+        """Make a new run the owner and tell so.
+
+        Args:
+            guarded: Whether the engine's guard watches over the new run.
+            free: Whether that guard says that no other run has a consumer left.
+        """
+        run_id = uuid.uuid4().hex
+        run = self.recorder.run(run_id)
+        self.flush()
+        superseded = self._close_abandoned(free=free)
+        tenure = Tenure(self, next(self._epochs), run_id, run, guarded=guarded)
+        self.newest = tenure
+        self._open.append(tenure)
+        run.claim(tenure.owner, superseded=superseded)
+        return tenure
+
+    def forget(self, tenure: Tenure) -> None:
+        """Stop looking after a run whose cleanup has ended."""
+        if tenure in self._open:
+            self._open.remove(tenure)
+
+    def flush(self) -> None:
+        """Tell what could not be told where it happened."""
+        while self.deferred:
+            self.deferred.popleft()()
+
+    def staged(self, state: object, acting: int) -> dict[str, int]:
+        """Return each key that is staged now and the epoch that staged it.
+
+        Args:
+            state: The engine's state object.
+            acting: Epoch that acts; a writer that is unknown is taken to be this one, so
+                that nobody is accused without evidence.
+        """
+        writers = self.writers
+        return {key: writers.get(key, acting) for key in staged_keys(state)}
+
+    def prune(self, state: object) -> None:
+        """Forget who staged keys that are long committed, once they are many."""
+        staged = staged_keys(state)
+        if len(self.writers) > len(staged) + _ROOM:
+            for key in [key for key in self.writers if key not in staged]:
+                self.writers.pop(key, None)
+
+    def _close_abandoned(self, *, free: bool) -> int | None:
+        """Release the runs whose consumer has left; return the newest that still acts."""
+        superseded = None
+        for run in tuple(self._open):
+            if not (run.dropped or (run.guarded and free)):
+                continue
+            if not run.started or run.loop.closed:
+                run.finish(Outcome.ABANDONED)
+            elif not run.released:
+                run.release(run.terminal or Outcome.ABANDONED)
+                superseded = run.epoch
+        return superseded
+
+
+def staged_keys(state: object) -> tuple[str, ...]:
+    """Return the keys that are staged in the engine's state object now."""
+    pending: Mapping[str, Any] | Iterable[str] = getattr(state, _engine.PENDING, ())
+    return tuple(pending)

@@ -1,0 +1,132 @@
+"""What a run tells its consumer: frozen facts that name their run."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from tenure.instrumentation.operations import Outcome
+from tenure.runtime._epoch import Epoch, RunId
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowEvent:
+    """What all events say.
+
+    Attributes:
+        run_id: The run that it belongs to.
+        epoch: That run's epoch.
+        seq: Its position among the events of the run, from 1.
+    """
+
+    run_id: RunId
+    epoch: Epoch
+    seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunStarted(WorkflowEvent):
+    """The run owns its instance and begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class SuperstepStarted(WorkflowEvent):
+    """A superstep delivers its messages.
+
+    Attributes:
+        superstep: Its number, from 1.
+    """
+
+    superstep: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorInvoked(WorkflowEvent):
+    """An executor begins to handle a message.
+
+    Attributes:
+        superstep: Number of the superstep, from 1.
+        executor_id: The executor.
+    """
+
+    superstep: int
+    executor_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class OutputYielded(WorkflowEvent):
+    """An executor yielded an output. Its superstep may still fail.
+
+    Attributes:
+        superstep: Number of the superstep, from 1.
+        executor_id: The executor.
+        data: The output.
+    """
+
+    superstep: int
+    executor_id: str
+    data: Any
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorCompleted(WorkflowEvent):
+    """An executor has handled a message.
+
+    Attributes:
+        superstep: Number of the superstep, from 1.
+        executor_id: The executor.
+    """
+
+    superstep: int
+    executor_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class SuperstepCompleted(WorkflowEvent):
+    """A superstep has been committed.
+
+    Attributes:
+        superstep: Its number, from 1.
+        committed: The state keys that it changed.
+    """
+
+    superstep: int
+    committed: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorFailed(WorkflowEvent):
+    """An executor raised. What the superstep had staged is discarded already.
+
+    Attributes:
+        superstep: Number of the superstep, from 1.
+        executor_id: The executor.
+        error: What it raised.
+    """
+
+    superstep: int
+    executor_id: str
+    error: BaseException
+
+
+@dataclass(frozen=True, slots=True)
+class RunFailed(WorkflowEvent):
+    """The run has failed and owns nothing any more.
+
+    Attributes:
+        error: What the consumer will be raised.
+    """
+
+    error: BaseException
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnded(WorkflowEvent):
+    """The run has ended without a failure and owns nothing any more.
+
+    Attributes:
+        outcome: How.
+        undelivered: Executors for which a fan-in still held messages: they are dropped
+            with the run.
+    """
+
+    outcome: Outcome
+    undelivered: tuple[str, ...] = ()

@@ -1,0 +1,277 @@
+"""Messages between two supersteps, and where they go. Pure, one mailbox per run."""
+
+from collections import deque
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from opentelemetry.trace import SpanContext
+
+from tenure.runtime._executor import Dispatch
+from tenure.runtime._graph import (
+    Edge,
+    FanInEdge,
+    FanOutEdge,
+    Graph,
+    SingleEdge,
+    SwitchEdge,
+)
+from tenure.runtime._isolation import isolate
+from tenure.runtime._types import accepts, element_of
+from tenure.runtime.errors import IsolationError, MessageTypeError, UnknownTargetError
+
+
+class Delivery(NamedTuple):
+    """A message on its way.
+
+    Attributes:
+        message: The message.
+        sources: Spans that sent it, where there are: links, not parents.
+    """
+
+    message: Any
+    sources: tuple[SpanContext, ...] = ()
+
+
+class Sent(NamedTuple):
+    """A message as its sender left it.
+
+    Attributes:
+        message: The message, isolated from the sender.
+        target: The executor that the sender named, if it did.
+        sources: The span that sent it, where there is one.
+    """
+
+    message: Any
+    target: str | None = None
+    sources: tuple[SpanContext, ...] = ()
+
+
+class Router:
+    """Says where messages of one executor go.
+
+    Shared between runs; all its answers are pure.
+
+    Args:
+        graph: The graph.
+        source: The executor.
+    """
+
+    __slots__ = ("_dispatches", "_known", "_plain", "_single", "edges", "source", "targets")
+
+    def __init__(self, graph: Graph, source: str) -> None:
+        self.source: Final = source
+        self.edges: Final = graph.leaving[source]
+        self.targets: Final = graph.reachable_from(source)
+        self._dispatches: Final[Mapping[str, Dispatch]] = {
+            target: graph.executors[target].dispatch for target in self.targets
+        }
+        self._plain: Final = all(one.by_class for one in self._dispatches.values())
+        self._known: Final[set[type]] = set()
+        only = self.edges[0] if len(self.edges) == 1 else None
+        self._single: Final = (
+            only.target
+            if isinstance(only, SingleEdge) and only.condition is None
+            else None
+        )
+
+    def admit(self, message: object, target: str | None) -> Any:  # noqa: ANN401
+        """Check that somebody can take `message`, and isolate it from its sender.
+
+        Args:
+            message: The message.
+            target: The executor that the sender named, if it did.
+
+        Returns:
+            The message to send.
+
+        Raises:
+            MessageTypeError: No executor that an edge leads to takes it.
+            UnknownTargetError: No edge leads to `target`.
+            IsolationError: It goes to several executors and cannot be copied.
+        """
+        if target is not None and target not in self._dispatches:
+            raise UnknownTargetError(self.source, target, self.targets)
+        if type(message) not in self._known or target is not None:
+            self._check(message, target)
+        try:
+            return isolate(message, f"message of {self.source!r}")
+        except IsolationError:
+            # With a single receiver the message changes hands; with several it would
+            # be one object that all of them share.
+            if len(self.targets) == 1:
+                return message
+            raise
+
+    def routes(self, sent: Sent) -> list[tuple[FanInEdge | str, Any]]:
+        """Say where a message goes, and what each receiver gets.
+
+        Args:
+            sent: The message; the first receiver gets it, all others a copy.
+
+        Returns:
+            Pairs of a receiver (an executor, or the fan-in that collects for it) and
+            the message.
+
+        Raises:
+            UnknownTargetError: A selection named an executor that is not a target.
+        """
+        message = sent.message
+        if self._single is not None:
+            return [(self._single, message)]
+        receivers = [
+            receiver
+            for edge in self.edges
+            for receiver in self._receivers(edge, message, sent.target)
+        ]
+        what = f"message of {self.source!r}"
+        return [
+            (receiver, isolate(message, what) if position else message)
+            for position, receiver in enumerate(receivers)
+        ]
+
+    def _receivers(
+        self, edge: Edge, message: object, target: str | None
+    ) -> list[FanInEdge | str]:
+        if target is not None and target not in edge.targets:
+            return []
+        match edge:
+            case FanInEdge():
+                return [edge] if self._fan_in_takes(edge, message) else []
+            case SingleEdge():
+                fits = edge.condition is None or edge.condition(message)
+                chosen = [edge.target] if fits else []
+            case SwitchEdge():
+                chosen = [_switched(edge, message)]
+            case FanOutEdge():
+                chosen = self._selected(edge, message)
+        return [
+            name
+            for name in chosen
+            if target in (None, name) and self._dispatches[name].find(message)
+        ]
+
+    def _selected(self, edge: FanOutEdge, message: object) -> list[str]:
+        if edge.select is None:
+            return list(edge.targets)
+        chosen = list(edge.select(message, edge.targets))
+        for name in chosen:
+            if name not in edge.targets:
+                raise UnknownTargetError(self.source, name, edge.targets)
+        return chosen
+
+    def _check(self, message: object, target: str | None) -> None:
+        for edge in self.edges:
+            for name in edge.targets:
+                if target in (None, name) and self._takes(edge, name, message):
+                    if self._plain and target is None:
+                        self._known.add(type(message))
+                    return
+        takers = tuple(
+            f"{name!r} takes {dispatch.takes()}"
+            for name, dispatch in self._dispatches.items()
+            if target in (None, name)
+        )
+        raise MessageTypeError(self.source, type(message).__qualname__, takers)
+
+    def _takes(self, edge: Edge, name: str, message: object) -> bool:
+        if isinstance(edge, FanInEdge):
+            return self._fan_in_takes(edge, message)
+        return self._dispatches[name].find(message) is not None
+
+    def _fan_in_takes(self, edge: FanInEdge, message: object) -> bool:
+        held = (
+            element_of(handler.message)
+            for handler in self._dispatches[edge.target].handlers
+        )
+        return any(one is not None and accepts(one, message) for one in held)
+
+
+def _switched(edge: SwitchEdge, message: object) -> str:
+    for when, target in edge.cases:
+        if when(message):
+            return target
+    return edge.default
+
+
+class _FanIn:
+    """What one fan-in has collected in one run."""
+
+    __slots__ = ("edge", "filled", "held")
+
+    def __init__(self, edge: FanInEdge) -> None:
+        self.edge: Final = edge
+        self.held: Final[dict[str, deque[Delivery]]] = {
+            source: deque() for source in edge.sources
+        }
+        # Invariant: how many of `held` are not empty.
+        self.filled = 0
+
+    def put(self, source: str, delivery: Delivery) -> list[Delivery] | None:
+        """Keep a message; return one of each source once all have sent."""
+        queue = self.held[source]
+        if not queue:
+            self.filled += 1
+        queue.append(delivery)
+        if self.filled < len(self.held):
+            return None
+        together = [queue.popleft() for queue in self.held.values()]
+        self.filled = sum(1 for queue in self.held.values() if queue)
+        return together
+
+
+class Mailbox:
+    """The messages of one run that wait for its next superstep.
+
+    Args:
+        positions: Place of each executor in the graph's order.
+    """
+
+    __slots__ = ("_fan_ins", "_positions", "_waiting")
+
+    def __init__(self, positions: Mapping[str, int]) -> None:
+        self._positions: Final = positions
+        self._waiting: dict[str, list[Delivery]] = {}
+        self._fan_ins: Final[dict[int, _FanIn]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting)
+
+    @property
+    def waiting(self) -> tuple[str, ...]:
+        """Executors that messages wait for."""
+        return tuple(self._waiting)
+
+    @property
+    def undelivered(self) -> tuple[str, ...]:
+        """Executors for which a fan-in holds messages that wait for others."""
+        return tuple(
+            fan_in.edge.target for fan_in in self._fan_ins.values() if fan_in.filled
+        )
+
+    def deliver(self, target: str, delivery: Delivery) -> None:
+        """Put a message for the next superstep."""
+        waiting = self._waiting.get(target)
+        if waiting is None:
+            self._waiting[target] = [delivery]
+        else:
+            waiting.append(delivery)
+
+    def collect(self, edge: FanInEdge, source: str, delivery: Delivery) -> None:
+        """Put a message into a fan-in, and its list once it is complete."""
+        fan_in = self._fan_ins.get(id(edge))
+        if fan_in is None:
+            fan_in = self._fan_ins[id(edge)] = _FanIn(edge)
+        together = fan_in.put(source, delivery)
+        if together is not None:
+            spans = tuple(span for one in together for span in one.sources)
+            self.deliver(
+                edge.target, Delivery([one.message for one in together], spans)
+            )
+
+    def take(self) -> list[tuple[str, list[Delivery]]]:
+        """Take all messages, by executor in graph order."""
+        taken, self._waiting = self._waiting, {}
+        if len(taken) == 1:
+            return list(taken.items())
+        positions = self._positions
+        return sorted(taken.items(), key=lambda entry: positions[entry[0]])

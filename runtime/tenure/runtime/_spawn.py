@@ -1,0 +1,162 @@
+"""Tasks, wake-ups and the event loop: the only module that names asyncio.
+
+A run lives in a task of its own, which a plain task group cannot hold: it must outlive
+the call that started it and be cancelled from any thread. Executors that run side by
+side are plain tasks too, because an anyio task group costs four times as much a child
+(docs/decisions/0003-native-tasks.md). Whatever an executor itself does, anyio included,
+runs in these tasks as in any others.
+"""
+
+import asyncio
+import contextvars
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from typing import Any, Final
+
+CANCELLED: Final = asyncio.CancelledError
+Loop = asyncio.AbstractEventLoop
+Task = asyncio.Task
+
+# Invariant: holds every task of a live run. The loop itself keeps tasks weakly, so a
+# run that only waits for its own objects would otherwise be collected as garbage.
+_alive: set[asyncio.Task[None]] = set()
+
+
+def running_loop() -> Loop | None:
+    """Return the event loop that runs in this thread, if one does."""
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
+def start_task(
+    body: Coroutine[Any, Any, None], context: contextvars.Context, name: str
+) -> Task[None]:
+    """Start `body` as a task that is kept until it ends.
+
+    Args:
+        body: What the task does.
+        context: The context it runs in.
+        name: Name of the task, for debuggers.
+    """
+    task = asyncio.get_running_loop().create_task(body, name=name, context=context)
+    _alive.add(task)
+    task.add_done_callback(_alive.discard)
+    return task
+
+
+def call_soon(loop: Loop, callback: Callable[[], object]) -> bool:
+    """Have `loop` call `callback`, from any thread, also from a finalizer.
+
+    Returns:
+        Whether the loop will; a closed one will not.
+    """
+    try:
+        loop.call_soon_threadsafe(callback)
+    except RuntimeError:
+        return False
+    return True
+
+
+def being_cancelled() -> bool:
+    """Say whether somebody cancelled the current task."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+async def let_others_run() -> None:
+    """Give every other task of the loop a turn."""
+    await asyncio.sleep(0)
+
+
+async def ended(task: Task[None]) -> None:
+    """Wait until `task` has ended, whatever came of it; never cancel it."""
+    if not task.done():
+        await asyncio.wait([task])
+
+
+async def run_together(bodies: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Run `bodies` side by side and wait for all of them.
+
+    The first failure cancels the others, which are awaited too; so does cancellation
+    from outside.
+
+    Args:
+        bodies: What to run, in order.
+
+    Raises:
+        BaseException: What the first of those failed with that failed before the
+            others were cancelled.
+    """
+    loop = asyncio.get_running_loop()
+    gate: asyncio.Future[None] = loop.create_future()
+    waiting = 0
+    failed = False
+
+    def note(task: Task[None]) -> None:
+        nonlocal waiting, failed
+        waiting -= 1
+        if task.cancelled() or task.exception() is not None:
+            failed = True
+        if (failed or not waiting) and not gate.done():
+            gate.set_result(None)
+
+    tasks = [loop.create_task(body) for body in bodies]
+    waiting = len(tasks)
+    for task in tasks:
+        task.add_done_callback(note)
+    try:
+        await gate
+    except BaseException:
+        await _cancel_all(tasks)
+        raise
+    if failed:
+        finished = [task for task in tasks if task.done()]
+        await _cancel_all(tasks)
+        for task in finished:
+            task.result()
+
+
+async def _cancel_all(tasks: Sequence[Task[None]]) -> None:
+    """Cancel `tasks` and wait until all have ended, however often we are cancelled."""
+    for task in tasks:
+        task.cancel()
+    interrupted: BaseException | None = None
+    while pending := [task for task in tasks if not task.done()]:
+        try:
+            await asyncio.wait(pending)
+        except CANCELLED as exc:
+            interrupted = exc
+            for task in pending:
+                task.cancel()
+    for task in tasks:
+        if not task.cancelled():
+            task.exception()  # retrieved, or the loop would report it as forgotten
+    if interrupted is not None:
+        raise interrupted
+
+
+class Signal:
+    """Wakes whoever waits for it; used by tasks of one loop."""
+
+    __slots__ = ("_waiters",)
+
+    def __init__(self) -> None:
+        self._waiters: list[asyncio.Future[None]] = []
+
+    async def wait(self) -> None:
+        """Wait for the next `wake`."""
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        try:
+            await waiter
+        finally:
+            if waiter in self._waiters:
+                self._waiters.remove(waiter)
+
+    def wake(self) -> None:
+        """Wake all who wait now."""
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)

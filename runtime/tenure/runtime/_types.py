@@ -1,0 +1,141 @@
+"""Which messages a type annotation takes, and which types may flow along an edge."""
+
+import collections.abc
+import types
+import typing
+from collections.abc import Mapping
+from typing import Any, Final, Literal, TypeVar, Union, get_args, get_origin
+
+NOTHING: Final = (None, type(None), typing.Never, typing.NoReturn)
+"""Annotations that say "sends nothing"."""
+
+
+def alternatives(annotation: Any) -> tuple[Any, ...]:  # noqa: ANN401 - annotations
+    """Return the members of a union, or the annotation alone."""
+    if get_origin(annotation) in (Union, types.UnionType):
+        return get_args(annotation)
+    return (annotation,)
+
+
+def describe(annotation: Any) -> str:  # noqa: ANN401 - annotations are any object
+    """Return an annotation as people write it."""
+    if annotation is None or annotation is type(None):
+        return "None"
+    if isinstance(annotation, type) and get_origin(annotation) is None:
+        return annotation.__qualname__
+    return str(annotation).replace("typing.", "")
+
+
+def accepts(annotation: Any, value: object) -> bool:  # noqa: ANN401 - annotations
+    """Say whether `value` is what `annotation` describes, elements included."""
+    if annotation is Any or isinstance(annotation, TypeVar):
+        return True
+    if annotation is None:
+        return value is None
+    origin = get_origin(annotation)
+    if origin is None:
+        return _is_instance(value, annotation)
+    if origin in (Union, types.UnionType):
+        return any(accepts(member, value) for member in get_args(annotation))
+    if origin is Literal:
+        return value in get_args(annotation)
+    if origin is typing.Annotated:
+        return accepts(get_args(annotation)[0], value)
+    return _is_instance(value, origin) and _elements_fit(origin, annotation, value)
+
+
+def is_plain(annotation: Any) -> bool:  # noqa: ANN401 - annotations are any object
+    """Say whether the class of a value alone decides if `annotation` takes it."""
+    return all(
+        member is Any
+        or member is None
+        or (isinstance(member, type) and get_origin(member) is None)
+        for member in alternatives(annotation)
+    )
+
+
+def may_flow(sent: Any, taken: Any) -> bool:  # noqa: ANN401 - annotations
+    """Say whether some value of type `sent` could be one that `taken` takes.
+
+    It errs on the side of yes: an edge is refused at build time only when no message
+    can ever pass it.
+    """
+    return any(
+        _one_may_flow(source, target)
+        for source in alternatives(sent)
+        for target in alternatives(taken)
+    )
+
+
+def element_of(annotation: Any) -> Any | None:  # noqa: ANN401 - annotations
+    """Return what a list annotation holds; `None` if it does not take a list."""
+    if annotation is Any:
+        return Any
+    origin = get_origin(annotation) or annotation
+    if not isinstance(origin, type) or not issubclass(list, origin):
+        return None
+    arguments = get_args(annotation)
+    return arguments[0] if arguments else Any
+
+
+def _is_instance(value: object, kind: Any) -> bool:  # noqa: ANN401 - annotations
+    if typing.is_typeddict(kind):
+        return isinstance(value, dict)
+    try:
+        return isinstance(value, kind)
+    except TypeError:  # a protocol that is not runtime-checkable, a NewType, …
+        supertype = getattr(kind, "__supertype__", None)
+        return True if supertype is None else accepts(supertype, value)
+
+
+def _elements_fit(origin: Any, annotation: Any, value: Any) -> bool:  # noqa: ANN401
+    arguments = get_args(annotation)
+    if origin is tuple:
+        if len(arguments) == 2 and arguments[1] is Ellipsis:
+            return all(accepts(arguments[0], item) for item in value)
+        return len(value) == len(arguments) and all(
+            accepts(argument, item)
+            for argument, item in zip(arguments, value, strict=True)
+        )
+    if issubclass(origin, Mapping):
+        keys, values = arguments
+        return all(
+            accepts(keys, key) and accepts(values, item) for key, item in value.items()
+        )
+    if issubclass(origin, collections.abc.Collection):
+        return all(accepts(arguments[0], item) for item in value)
+    return True
+
+
+def _one_may_flow(source: Any, target: Any) -> bool:  # noqa: ANN401 - annotations
+    if Any in (source, target) or isinstance(source, TypeVar):
+        return True
+    if source is None or target is None:
+        return source in NOTHING and target in NOTHING
+    source_kind = _kind(source)
+    target_kind = _kind(target)
+    if source_kind is None or target_kind is None:
+        return True
+    if not _related(source_kind, target_kind):
+        return False
+    arguments = tuple(zip(get_args(source), get_args(target), strict=False))
+    return all(
+        Ellipsis in pair or may_flow(pair[0], pair[1]) for pair in arguments
+    )
+
+
+def _kind(annotation: Any) -> type | None:  # noqa: ANN401 - annotations
+    """Return the class behind an annotation; `None` where only a value can tell."""
+    kind = get_origin(annotation) or annotation
+    if typing.is_typeddict(kind):
+        return dict
+    if isinstance(kind, type) and not getattr(kind, "_is_protocol", False):
+        return kind
+    return None
+
+
+def _related(source: type, target: type) -> bool:
+    try:
+        return issubclass(source, target) or issubclass(target, source)
+    except TypeError:
+        return True

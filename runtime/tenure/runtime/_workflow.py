@@ -1,0 +1,127 @@
+"""A workflow: a frozen graph and its instances."""
+
+import importlib.metadata
+import threading
+from typing import Any, Final
+
+from tenure.instrumentation import Recorder
+from tenure.runtime._graph import Graph
+from tenure.runtime._handle import RunHandle
+from tenure.runtime._instance import ConflictPolicy, Instance
+from tenure.runtime._mailbox import Router
+from tenure.runtime._state import StateSnapshot
+from tenure.runtime._stream import RunStream
+
+DEFAULT_KEY: Final = "default"
+"""Key of the instance that `Workflow.run` and `Workflow.stream` use."""
+
+
+class Workflow:
+    """A workflow that `WorkflowBuilder.build` has checked.
+
+    `run`, `stream` and `state` are those of its default instance. Safe to share between
+    threads.
+
+    Args:
+        graph: The graph.
+        on_conflict: What a run does by default that finds its instance owned.
+        recorder: Who tells what happens; one of its own by default.
+    """
+
+    def __init__(
+        self, graph: Graph, on_conflict: ConflictPolicy, recorder: Recorder | None
+    ) -> None:
+        self._graph: Final = graph
+        self._on_conflict: Final[ConflictPolicy] = on_conflict
+        self._recorder: Final = recorder or Recorder(_engine())
+        self._routers: Final = {name: Router(graph, name) for name in graph.executors}
+        self._making: Final = threading.Lock()
+        self._instances: Final[dict[str, Instance]] = {}
+        self._default: Final = self.instance(DEFAULT_KEY)
+
+    def __repr__(self) -> str:
+        return f"<Workflow {self.name!r}>"
+
+    @property
+    def name(self) -> str:
+        """Name of the workflow."""
+        return self._graph.name
+
+    @property
+    def graph(self) -> Graph:
+        """Its executors and edges."""
+        return self._graph
+
+    @property
+    def state(self) -> StateSnapshot:
+        """Committed state of the default instance, as a snapshot."""
+        return self._default.state
+
+    def instance(self, key: str) -> Instance:
+        """Return the instance of that key: its own state, its own owner.
+
+        It is made when it is first asked for, and kept until `forget`.
+
+        Args:
+            key: Any string, such as a customer's number.
+        """
+        with self._making:
+            found = self._instances.get(key)
+            if found is None:
+                found = self._instances[key] = Instance(
+                    self._graph, self._routers, key, self._on_conflict, self._recorder
+                )
+            return found
+
+    def forget(self, key: str) -> bool:
+        """Drop the instance of that key and its state, unless a run owns it.
+
+        Args:
+            key: Key of the instance; the default one only loses its state by a run.
+
+        Returns:
+            Whether there is no such instance any more.
+        """
+        if key == DEFAULT_KEY:
+            return False
+        with self._making:
+            found = self._instances.get(key)
+            if found is not None and found.busy:
+                return False
+            self._instances.pop(key, None)
+            return True
+
+    def run(
+        self,
+        message: Any,  # noqa: ANN401 - a message is any value
+        *,
+        on_conflict: ConflictPolicy | None = None,
+        **kwargs: Any,  # noqa: ANN401 - handed to executors as they are
+    ) -> RunHandle:
+        """Run the workflow on its default instance; see `Instance.run`."""
+        return self._default.run(message, on_conflict=on_conflict, **kwargs)
+
+    def stream(
+        self,
+        message: Any,  # noqa: ANN401 - a message is any value
+        *,
+        on_conflict: ConflictPolicy | None = None,
+        buffer: int = 64,
+        stall_after: float = 30.0,
+        **kwargs: Any,  # noqa: ANN401 - handed to executors as they are
+    ) -> RunStream:
+        """Run the workflow on its default instance and read its events as they happen.
+
+        See `Instance.stream`.
+        """
+        return self._default.stream(
+            message,
+            on_conflict=on_conflict,
+            buffer=buffer,
+            stall_after=stall_after,
+            **kwargs,
+        )
+
+
+def _engine() -> str:
+    return f"tenure/{importlib.metadata.version('tenure')}"

@@ -1,0 +1,273 @@
+"""Errors of the runtime.
+
+WorkflowError
+├─ DefinitionError (ValueError)          the graph cannot run as drawn
+├─ RunError
+│  ├─ WorkflowBusyError                  another run owns the instance
+│  ├─ ExecutorError                      an executor raised: see `__cause__`
+│  ├─ ConvergenceError                   messages were left after the last superstep
+│  ├─ WriteConflictError                 two executors staged one key in one superstep
+│  ├─ MessageTypeError (TypeError)       no handler takes this message
+│  ├─ UnknownTargetError (LookupError)   no edge leads to the named executor
+│  ├─ IsolationError (TypeError)         a value cannot be copied, so it cannot be isolated
+│  ├─ StreamConsumedError                a stream is iterated only once
+│  └─ EventLoopError                     the run's event loop is closed, or another one
+└─ OwnershipLostError                    a successor owns the instance now
+
+Facts go to the constructor and stay attributes; the sentence is made when it is asked
+for, so that every error survives pickling.
+"""
+
+
+class WorkflowError(Exception):
+    """The root of all errors of the runtime."""
+
+
+class DefinitionError(WorkflowError, ValueError):
+    """The graph cannot run as drawn.
+
+    Args:
+        workflow: Name of the workflow.
+        problem: What is wrong, naming the executors.
+        remedy: How to mend it.
+    """
+
+    def __init__(self, workflow: str, problem: str, remedy: str) -> None:
+        super().__init__(workflow, problem, remedy)
+        self.workflow = workflow
+        self.problem = problem
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"workflow {self.workflow!r}: {self.problem}. {self.remedy}."
+
+
+class RunError(WorkflowError):
+    """A run could not start, or failed."""
+
+
+class WorkflowBusyError(RunError):
+    """Another run owns the instance, and the policy is to refuse.
+
+    This is not `OwnershipLostError`: the run that raises has never started.
+
+    Args:
+        workflow: Name of the workflow.
+        instance: Key of the instance.
+        owner: Identity of the run that owns it.
+        epoch: That run's epoch.
+    """
+
+    def __init__(self, workflow: str, instance: str, owner: str, epoch: int) -> None:
+        super().__init__(workflow, instance, owner, epoch)
+        self.workflow = workflow
+        self.instance = instance
+        self.owner = owner
+        self.epoch = epoch
+
+    def __str__(self) -> str:
+        return (
+            f"workflow {self.workflow!r}, instance {self.instance!r}: run {self.owner} "
+            f"(epoch {self.epoch}) owns it. Await that run, close its stream, or pass "
+            f'on_conflict="wait" or on_conflict="supersede"'
+        )
+
+
+class ExecutorError(RunError):
+    """An executor raised; `__cause__` is what it raised.
+
+    Args:
+        executor: The executor.
+        superstep: Number of the superstep, from 1.
+        reason: What it raised, as text.
+    """
+
+    def __init__(self, executor: str, superstep: int, reason: str) -> None:
+        super().__init__(executor, superstep, reason)
+        self.executor = executor
+        self.superstep = superstep
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return (
+            f"executor {self.executor!r} failed in superstep {self.superstep}: "
+            f"{self.reason}"
+        )
+
+
+class ConvergenceError(RunError):
+    """Messages were left to deliver after the last superstep that is allowed.
+
+    Args:
+        limit: The workflow's `max_supersteps`.
+        waiting: Executors that messages wait for.
+    """
+
+    def __init__(self, limit: int, waiting: tuple[str, ...]) -> None:
+        super().__init__(limit, waiting)
+        self.limit = limit
+        self.waiting = waiting
+
+    def __str__(self) -> str:
+        names = ", ".join(self.waiting)
+        return (
+            f"no end after {self.limit} supersteps: messages still wait for {names}. "
+            f"Give the loop a condition that ends it, or raise max_supersteps"
+        )
+
+
+class WriteConflictError(RunError):
+    """Two executors staged one key in one superstep, and the key has no reducer.
+
+    Args:
+        key: The state key.
+        first: The executor that comes first in the graph.
+        second: The other one.
+    """
+
+    def __init__(self, key: str, first: str, second: str) -> None:
+        super().__init__(key, first, second)
+        self.key = key
+        self.first = first
+        self.second = second
+
+    def __str__(self) -> str:
+        return (
+            f"executors {self.first!r} and {self.second!r} both staged {self.key!r} in "
+            f"one superstep. Give each its own key, or declare how to join them: "
+            f"StateKey({self.key!r}, reduce=append)"
+        )
+
+
+class MessageTypeError(RunError, TypeError):
+    """No handler takes a message.
+
+    Args:
+        sender: Who sent it; empty for the input of a run.
+        message_type: Type of the message.
+        takers: Executors that it could go to, each with what it takes.
+    """
+
+    def __init__(self, sender: str, message_type: str, takers: tuple[str, ...]) -> None:
+        super().__init__(sender, message_type, takers)
+        self.sender = sender
+        self.message_type = message_type
+        self.takers = takers
+
+    def __str__(self) -> str:
+        who = f"executor {self.sender!r} sent" if self.sender else "the run was given"
+        if not self.takers:
+            return (
+                f"{who} a message of type {self.message_type}, but no edge leaves it. "
+                f"Use yield_output, or add an edge"
+            )
+        takers = "; ".join(self.takers)
+        return (
+            f"{who} a message of type {self.message_type}, which nobody takes: {takers}"
+        )
+
+
+class UnknownTargetError(RunError, LookupError):
+    """No edge leads from the sender to the executor that it named.
+
+    Args:
+        sender: Who sent the message, or whose edge selected.
+        target: The executor that was named.
+        targets: The executors that edges lead to.
+    """
+
+    def __init__(self, sender: str, target: str, targets: tuple[str, ...]) -> None:
+        super().__init__(sender, target, targets)
+        self.sender = sender
+        self.target = target
+        self.targets = targets
+
+    def __str__(self) -> str:
+        known = ", ".join(self.targets) or "no executor"
+        return (
+            f"no edge leads from {self.sender!r} to {self.target!r}; edges lead to "
+            f"{known}"
+        )
+
+
+class IsolationError(RunError, TypeError):
+    """A value cannot be copied, so runs and executors would share it.
+
+    Args:
+        what: What the value is for, such as `state key 'cart'`.
+        value_type: Its type.
+        reason: Why it cannot be copied.
+    """
+
+    def __init__(self, what: str, value_type: str, reason: str) -> None:
+        super().__init__(what, value_type, reason)
+        self.what = what
+        self.value_type = value_type
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return (
+            f"{self.what}: a value of type {self.value_type} cannot be isolated "
+            f"({self.reason}). Use plain data, or give the type a __deepcopy__"
+        )
+
+
+class StreamConsumedError(RunError):
+    """A stream is iterated only once.
+
+    Args:
+        run_id: The run that the stream reads.
+    """
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(run_id)
+        self.run_id = run_id
+
+    def __str__(self) -> str:
+        return (
+            f"the stream of run {self.run_id} is iterated already. Start another run "
+            f"for another stream"
+        )
+
+
+class EventLoopError(RunError):
+    """A run cannot go on in this event loop.
+
+    Args:
+        run_id: The run.
+        problem: What is wrong with its loop.
+    """
+
+    def __init__(self, run_id: str, problem: str) -> None:
+        super().__init__(run_id, problem)
+        self.run_id = run_id
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return (
+            f"run {self.run_id}: {self.problem}. Start and finish a run in one loop"
+        )
+
+
+class OwnershipLostError(WorkflowError):
+    """A successor owns the instance now: what this run asked for was refused.
+
+    This is not `WorkflowBusyError`: the run that raises had been the owner.
+
+    Args:
+        action: What was refused.
+        epoch: Epoch of the run that asked.
+        owner: Epoch of the owner.
+    """
+
+    def __init__(self, action: str, epoch: int, owner: int) -> None:
+        super().__init__(action, epoch, owner)
+        self.action = action
+        self.epoch = epoch
+        self.owner = owner
+
+    def __str__(self) -> str:
+        return (
+            f"{self.action} refused: the run has epoch {self.epoch}, and epoch "
+            f"{self.owner} owns the instance"
+        )
