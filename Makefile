@@ -6,7 +6,7 @@ ARGS ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
 # A stamp says that the environment has what pyproject.toml asks for at this level.
 BASE := $(VENV)/.tenure-base
 DEMO := $(VENV)/.tenure-demo

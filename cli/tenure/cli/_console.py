@@ -1,6 +1,5 @@
 """Where commands print: one width, readable without colour, never a broken pipe."""
 
-import io
 import sys
 from typing import Final, TextIO
 
@@ -25,8 +24,9 @@ def errors() -> Console:
 
 def _console(stream: TextIO) -> Console:
     # A terminal that cannot show a character gets a question mark, not an error.
-    if isinstance(stream, io.TextIOWrapper):
-        stream.reconfigure(errors="replace")
+    reconfigure = getattr(stream, "reconfigure", None)
+    if callable(reconfigure):
+        reconfigure(errors="replace")
     console = Console(file=stream, highlight=False, emoji=False, markup=False)
     console.width = min(console.width, WIDTH) if console.is_terminal else WIDTH
     return console

@@ -68,6 +68,9 @@ def sentence(finding: Explicable) -> str:
 
 def _let(finding: Explicable) -> str:
     """Introduce every epoch that the other two clauses speak of."""
+    if finding.anomaly == anomalies.EPOCH_REUSE.slug:
+        second, first = finding.evidence[0].run, finding.evidence[1].run
+        return f"{_run(first.run_id)} and {_run(second.run_id)} drive one instance"
     runs: dict[int, str] = {}
     for operation in finding.evidence:
         runs.setdefault(operation.run.epoch, operation.run.run_id)
@@ -116,10 +119,11 @@ def _stale_discard(finding: Explicable) -> tuple[str, str]:
     assert isinstance(operation, Discard)
     cause = f"(cause: {operation.cause.value})"
     if finding.severity is anomalies.Severity.VIOLATION:
-        owned = _owned(finding)
-        staged = f"epoch {finding.victim_epoch} had staged {_keys(finding)}"
-        return f"{owned}, and {staged}", (
-            f"epoch {culprit} discarded {_keys(finding)} {cause}"
+        owner_lost = finding.victim_epoch == finding.owner_epoch
+        who = "" if owner_lost else f"epoch {finding.victim_epoch} "
+        return (
+            f"{_owned(finding)}, and {who}had staged {_keys(finding)}",
+            f"epoch {culprit} discarded {_keys(finding)} {cause}",
         )
     if operation.fenced:
         return _owned(finding), (

@@ -4,13 +4,10 @@ What judges is pure and runs for one operation at a time. What announces runs ou
 it, so that a callback may feed the detector again.
 """
 
-import os
-import threading
 from collections import deque
 from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Final, Self
-from weakref import WeakSet
 
 from opentelemetry._logs import LoggerProvider
 from opentelemetry.metrics import MeterProvider
@@ -18,6 +15,7 @@ from opentelemetry.trace import TracerProvider
 
 from tenure.detectors._announce import Announcer, Channel
 from tenure.detectors._judge import Judge, Verdict
+from tenure.detectors._turn import Turn
 from tenure.detectors.findings import Finding
 from tenure.instrumentation.listeners import add_listener, remove_listener
 from tenure.instrumentation.operations import Operation
@@ -76,19 +74,11 @@ class Detector:
         )
         self._judge = Judge(max_instances)
         self._findings: Final[list[Finding]] = []
-        # Both queues are emptied by whoever gets the lock beside them, without waiting.
+        # Both queues are emptied by whoever gets the turn beside them, without waiting.
         self._inbox: Final[deque[Operation]] = deque()
-        self._judging = threading.Lock()
+        self._judging: Final = Turn()
         self._outbox: Final[deque[Finding]] = deque(maxlen=max_findings)
-        self._announcing = threading.Lock()
-        _alive.add(self)
-
-    @staticmethod
-    def renew_locks() -> None:
-        """Replace locks that another thread held when this process was forked."""
-        for detector in list(_alive):
-            detector._judging = threading.Lock()
-            detector._announcing = threading.Lock()
+        self._announcing: Final = Turn()
 
     def feed(self, operation: Operation) -> tuple[Finding, ...]:
         """Take in one operation.
@@ -170,15 +160,15 @@ class Detector:
         self.close()
 
     def _judge_all(self) -> tuple[Finding, ...]:
-        """Judge what is in the inbox, unless a call that holds the lock does.
+        """Judge what is in the inbox, unless a call that has the turn does.
 
-        The loop looks again after the lock is given back: what was put in while this
-        call held it found the lock taken and was left to this call.
+        The loop looks again after the turn is given back: whoever put something in
+        while this call had it left that to this call.
         """
         found: tuple[Finding, ...] = ()
         inbox = self._inbox
         while inbox:
-            if not self._judging.acquire(blocking=False):
+            if not self._judging.take():
                 return found
             try:
                 while inbox:
@@ -187,7 +177,7 @@ class Detector:
                         found += more
                         self._keep(more)
             finally:
-                self._judging.release()
+                self._judging.give_back()
         return found
 
     def _keep(self, found: tuple[Finding, ...]) -> None:
@@ -198,22 +188,16 @@ class Detector:
         self._outbox.extend(found)
 
     def _announce_all(self) -> None:
-        """Announce what is in the outbox, unless a call that holds the lock does."""
+        """Announce what is in the outbox, unless a call that has the turn does."""
         outbox = self._outbox
         while outbox:
-            if not self._announcing.acquire(blocking=False):
+            if not self._announcing.take():
                 return
             try:
                 while outbox:
                     self._announcer.announce(outbox.popleft())
             finally:
-                self._announcing.release()
+                self._announcing.give_back()
 
-
-_alive: Final[WeakSet[Detector]] = WeakSet()
-"""Every detector, so that a fork gives each a fresh pair of locks."""
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=Detector.renew_locks)
 
 __all__ = ["DEFAULT_CHANNELS", "Channel", "Detector", "Verdict"]

@@ -40,6 +40,8 @@ class OtlpTelemetry:
 
     def __init__(self, pipelines: "Pipelines") -> None:
         self._pipelines: Final = pipelines
+        self._stopping: Final = threading.Lock()
+        self._stopped: bool | None = None
 
     @property
     def _made(self) -> "tuple[TracerProvider | MeterProvider | LoggerProvider, ...]":
@@ -73,7 +75,7 @@ class OtlpTelemetry:
         return flushed and self.lost_spans == lost
 
     def shutdown(self, timeout: float = 10.0) -> bool:
-        """Export what waits and stop; a second call changes nothing.
+        """Export what waits and stop; a second call returns what the first one did.
 
         A provider that the application had set up before stays as it is. A new provider
         cannot be set up in this process afterwards: OpenTelemetry allows one.
@@ -86,9 +88,13 @@ class OtlpTelemetry:
             Whether everything was exported in time and no export of spans failed.
         """
         atexit.unregister(self.shutdown)
-        lost = self.lost_spans
-        stopped = _all_within(timeout, [partial(_stop, made) for made in self._made])
-        return stopped and self.lost_spans == lost
+        with self._stopping:
+            if self._stopped is None:
+                lost = self.lost_spans
+                stopping = [partial(_stop, made) for made in self._made]
+                stopped = _all_within(timeout, stopping)
+                self._stopped = stopped and self.lost_spans == lost
+            return self._stopped
 
 
 def configure_otlp(

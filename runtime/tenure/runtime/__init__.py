@@ -1,6 +1,6 @@
 """The engine: runs that can never touch what another run owns.
 
-    from tenure.runtime import WorkflowBuilder, WorkflowContext, executor
+from tenure.runtime import WorkflowBuilder, WorkflowContext, executor
 """
 
 from tenure.instrumentation.operations import Outcome

@@ -1,7 +1,8 @@
 """Draw a workflow, check it, freeze it."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Self
+from itertools import pairwise
+from typing import Any, Final, Self, cast
 
 from tenure.instrumentation import Recorder
 from tenure.runtime._checks import check_graph
@@ -107,16 +108,12 @@ class WorkflowBuilder:
             select: Called with a message and the targets' ids; returns the ids of those
                 that get it.
         """
-        edge = FanOutEdge(
-            self._place(source), tuple(map(self._place, targets)), select
-        )
+        edge = FanOutEdge(self._place(source), tuple(map(self._place, targets)), select)
         self._several(edge.targets, f"the fan-out of {edge.source!r}", "targets")
         self._edges.append(edge)
         return self
 
-    def add_fan_in(
-        self, sources: Sequence[ExecutorRef], target: ExecutorRef
-    ) -> Self:
+    def add_fan_in(self, sources: Sequence[ExecutorRef], target: ExecutorRef) -> Self:
         """Lead one message of each of `sources` to `target`, together, as a list.
 
         The list is in the order of `sources`. Messages that wait for the others belong
@@ -159,7 +156,7 @@ class WorkflowBuilder:
             raise self._refuse(
                 "a chain has fewer than two executors", "Name at least two"
             )
-        for source, target in zip(executors, executors[1:], strict=False):
+        for source, target in pairwise(executors):
             self.add_edge(source, target)
         return self
 
@@ -209,15 +206,25 @@ class WorkflowBuilder:
             )
         if id(reference) in self._factories:
             return self._factories[id(reference)][1]
-        specimen = reference()
+        factory = cast("Callable[[], Executor]", reference)
+        name = self._add(self._specimen(factory), factory)
+        self._factories[id(reference)] = (factory, name)
+        return name
+
+    def _specimen(self, factory: Callable[[], Any]) -> Executor:
+        try:
+            specimen = factory()
+        except Exception as exc:
+            raise self._refuse(
+                f"the factory {factory!r} raised {type(exc).__name__}: {exc}",
+                "Let it take no argument; a plain function needs @executor",
+            ) from exc
         if not isinstance(specimen, Executor):
             raise self._refuse(
-                f"the factory {reference!r} returned {specimen!r}",
+                f"the factory {factory!r} returned {specimen!r}",
                 "Let it return an Executor; a plain function needs @executor",
             )
-        name = self._add(specimen, reference)
-        self._factories[id(reference)] = (reference, name)
-        return name
+        return specimen
 
     def _add(self, specimen: Executor, factory: Callable[[], Executor] | None) -> str:
         name = specimen.id

@@ -33,7 +33,7 @@ DONE: Final[Awaitable[None]] = _Done()
 
 
 class WorkflowContext(ABC, Generic[S, W]):
-    """What an executor may do in one invocation: `S` is what it sends, `W` what it yields.
+    """What an executor may do in one invocation: it sends `S` and yields `W`.
 
     A context belongs to its invocation. Once that has ended, or its run no longer owns
     the instance, nothing that it is asked to write reaches anybody: such a write is
@@ -127,7 +127,7 @@ class WorkflowContext(ABC, Generic[S, W]):
     @overload
     def set_state(self, key: str, value: Any) -> None: ...  # noqa: ANN401
 
-    def set_state(self, key: StateKey[Any] | str, value: Any) -> None:  # noqa: ANN401
+    def set_state(self, key: StateKey[Any] | str, value: Any) -> None:
         """Stage a value: it is committed with the superstep, or not at all.
 
         The value is copied unless it is immutable: changing it later changes nothing.

@@ -33,7 +33,7 @@ async def drive(run: Run) -> None:
             voice.make_current(None)
         run.note(RunStarted)
         await _run_supersteps(run)
-    except Exception as exc:
+    except Exception as exc:  # noqa: BLE001 - kept, and raised to the consumer
         _conclude(run, exc)
     except BaseException as exc:
         _conclude(run, exc)

@@ -14,7 +14,7 @@ _watching = False
 
 
 def watch_endings() -> None:
-    """Begin to take note of collections and of the interpreter's exit; once is enough."""
+    """Begin to take note of collections and of the interpreter's exit."""
     global _watching  # noqa: PLW0603 - one collector per process
     if not _watching:
         _watching = True

@@ -80,8 +80,13 @@ class Executor:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.id!r}>"
 
-    def _handlers(self) -> Iterator[tuple[Callable[..., Any], Callable[..., Any]]]:
-        """Yield each handler as it is called and as it was written, in order."""
+    def written_handlers(
+        self,
+    ) -> Iterator[tuple[Callable[..., Any], Callable[..., Any]]]:
+        """Yield each handler as it is called and as it was written, in order.
+
+        The builder asks; there is nothing to override.
+        """
         seen: set[str] = set()
         for cls in type(self).__mro__:
             for name, member in vars(cls).items():
@@ -111,7 +116,9 @@ class FunctionExecutor(Executor, Generic[M, S, W]):
         """Call the function, as a plain function: for its own tests."""
         return self._function(message, ctx)
 
-    def _handlers(self) -> Iterator[tuple[Callable[..., Any], Callable[..., Any]]]:
+    def written_handlers(
+        self,
+    ) -> Iterator[tuple[Callable[..., Any], Callable[..., Any]]]:
         yield self._function, self._function
 
 
@@ -173,7 +180,7 @@ class Dispatch:
         self.executor_id: Final = owner.id
         self.handlers: Final = tuple(
             _read_handler(owner, call, written, workflow)
-            for call, written in owner._handlers()  # noqa: SLF001 - same module
+            for call, written in owner.written_handlers()
         )
         if not self.handlers:
             raise DefinitionError(

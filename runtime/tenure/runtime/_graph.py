@@ -149,7 +149,7 @@ class Graph:
         )
 
     def dispatches(self) -> Mapping[str, Dispatch]:
-        """Return what finds handlers for one run: factories make their executors now."""
+        """Return what finds handlers for one run; factories make executors now."""
         if not self.has_factories:
             return self.shared
         return {

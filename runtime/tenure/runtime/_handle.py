@@ -87,7 +87,7 @@ class RunHandle(Coroutine[Any, Any, RunResult]):
         return self._body.throw(typ, val, tb)
 
     def close(self) -> None:
-        """Give up: an unstarted run gives its claim back, a started one is cancelled."""
+        """Give up: the claim is given back, and a run that has started is cancelled."""
         if self._body is not None:
             self._body.close()
         elif not self._used:

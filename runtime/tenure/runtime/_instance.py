@@ -98,7 +98,8 @@ class Instance:
 
         Raises:
             MessageTypeError: The start executor has no handler for `message`.
-            WorkflowBusyError: A live run owns the instance, and the policy is to reject.
+            WorkflowBusyError: A live run owns the instance, and the policy is to
+                reject.
         """
         self._check_input(message)
         run = Run(self, message, kwargs or NO_KWARGS)
@@ -116,9 +117,9 @@ class Instance:
     ) -> RunStream:
         """Run the workflow on this instance and read its events as they happen.
 
-        The instance is claimed in this call. Use the stream as an async context manager:
-        leaving the block ends the run. It is an async iterator as well, and safe to
-        break out of: a stream that is dropped ends its run too.
+        The instance is claimed in this call. Use the stream as an async context
+        manager: leaving the block ends the run. It is an async iterator as well, and
+        safe to break out of: a stream that is dropped ends its run too.
 
         Args:
             message: Input for the start executor.
@@ -133,7 +134,8 @@ class Instance:
 
         Raises:
             MessageTypeError: The start executor has no handler for `message`.
-            WorkflowBusyError: A live run owns the instance, and the policy is to reject.
+            WorkflowBusyError: A live run owns the instance, and the policy is to
+                reject.
         """
         self._check_input(message)
         if buffer < 1:
@@ -145,7 +147,7 @@ class Instance:
 
     @property
     def state(self) -> StateSnapshot:
-        """The committed state: read-only, a snapshot that later commits do not change."""
+        """The committed state: a read-only snapshot, unchanged by later commits."""
         with self._lock:
             return self._state.snapshot()
 

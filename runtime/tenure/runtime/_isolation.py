@@ -13,28 +13,26 @@ from typing import Any, Final
 
 from tenure.runtime.errors import IsolationError
 
-IMMUTABLE: Final[frozenset[type]] = frozenset(
-    {
-        type(None),
-        bool,
-        int,
-        float,
-        complex,
-        str,
-        bytes,
-        range,
-        datetime.date,
-        datetime.datetime,
-        datetime.time,
-        datetime.timedelta,
-        decimal.Decimal,
-        fractions.Fraction,
-        uuid.UUID,
-        types.FunctionType,
-        types.BuiltinFunctionType,
-        type,
-    }
-)
+IMMUTABLE: Final[frozenset[type]] = frozenset({
+    type(None),
+    bool,
+    int,
+    float,
+    complex,
+    str,
+    bytes,
+    range,
+    datetime.date,
+    datetime.datetime,
+    datetime.time,
+    datetime.timedelta,
+    decimal.Decimal,
+    fractions.Fraction,
+    uuid.UUID,
+    types.FunctionType,
+    types.BuiltinFunctionType,
+    type,
+})
 """Types whose values are passed as they are. Exact types: a subclass may be mutable."""
 
 
@@ -51,7 +49,7 @@ def isolate(value: Any, what: str) -> Any:  # noqa: ANN401 - any value may be is
     Raises:
         IsolationError: It cannot be copied.
     """
-    kind = type(value)
+    kind: type[Any] = type(value)
     if kind in IMMUTABLE or isinstance(value, enum.Enum | PurePath):
         return value
     if kind is list and all(type(item) in IMMUTABLE for item in value):

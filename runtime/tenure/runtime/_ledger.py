@@ -1,7 +1,7 @@
 """Staged writes: one ledger per epoch, one page per executor. Pure.
 
-No two runs share a ledger, so nothing here has to tell runs apart: a page that is closed
-takes no more writes, and a ledger that was swept has nothing to commit.
+No two runs share a ledger, so nothing here has to tell runs apart: a page that is
+closed takes no more writes, and a ledger that was swept has nothing to commit.
 """
 
 from collections.abc import Mapping

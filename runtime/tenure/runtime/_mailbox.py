@@ -56,7 +56,15 @@ class Router:
         source: The executor.
     """
 
-    __slots__ = ("_dispatches", "_known", "_plain", "_single", "edges", "source", "targets")
+    __slots__ = (
+        "_dispatches",
+        "_known",
+        "_plain",
+        "_single",
+        "edges",
+        "source",
+        "targets",
+    )
 
     def __init__(self, graph: Graph, source: str) -> None:
         self.source: Final = source

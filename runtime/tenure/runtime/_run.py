@@ -55,8 +55,7 @@ class RunResult:
     def events(self) -> tuple[WorkflowEvent, ...]:
         """The run's events, the newest thousand, in order."""
         return tuple(
-            kind(self.run_id, self.epoch, seq, *facts)
-            for kind, seq, facts in self._log
+            kind(self.run_id, self.epoch, seq, *facts) for kind, seq, facts in self._log
         )
 
 
@@ -169,7 +168,7 @@ class Run:
 
     @property
     def gone(self) -> bool:
-        """Whether nobody waits for this run any more, so that any run may replace it."""
+        """Whether nobody waits for this run any more; any other run may replace it."""
         if self._abandoned is not None:
             return True
         return self.stalled or (self.loop is not None and self.loop.is_closed())

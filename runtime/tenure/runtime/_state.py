@@ -1,4 +1,4 @@
-"""Committed state: changed only by commits, read through snapshots that stay as they are."""
+"""Committed state: changed only by commits, read through unchanging snapshots."""
 
 import weakref
 from collections.abc import Iterator, Mapping
@@ -62,7 +62,7 @@ class CommittedState:
 
     def snapshot(self) -> StateSnapshot:
         """Return the current values as a mapping that later commits do not change."""
-        known = self._snapshot and self._snapshot()
+        known = None if self._snapshot is None else self._snapshot()
         if known is not None:
             return known
         snapshot = StateSnapshot(self._values)

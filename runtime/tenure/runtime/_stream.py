@@ -126,7 +126,7 @@ class RunStream:
         elif run.loop is not _spawn.running_loop():
             closed = run.loop is not None and run.loop.is_closed()
             state = "closed" if closed else "another one"
-            raise EventLoopError(run.run_id, f"the event loop that drives it is {state}")
+            raise EventLoopError(run.run_id, f"the loop that drives it is {state}")
 
 
 def _dropped(run: Run) -> None:

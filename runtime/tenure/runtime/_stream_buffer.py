@@ -2,7 +2,7 @@
 
 import time
 from collections import deque
-from collections.abc import Awaitable, Generator
+from collections.abc import Generator
 from typing import Any, Final
 
 from tenure.runtime import _spawn
@@ -22,7 +22,14 @@ class EventBuffer:
         size: How many events may wait.
     """
 
-    __slots__ = ("_blocked_since", "_entries", "_readers", "_size", "_writers", "closed")
+    __slots__ = (
+        "_blocked_since",
+        "_entries",
+        "_readers",
+        "_size",
+        "_writers",
+        "closed",
+    )
 
     def __init__(self, size: int) -> None:
         self._size: Final = size

@@ -1,6 +1,7 @@
 """One superstep: deliver, execute side by side, wait for all, commit or discard."""
 
 from collections.abc import Awaitable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
@@ -31,7 +32,7 @@ from tenure.runtime.errors import ExecutorError, IsolationError, MessageTypeErro
 class Invocation(WorkflowContext[Any, Any]):
     """The engine's side of a context: one executor handling one message."""
 
-    __slots__ = ("_executor_id", "_run", "_router", "_span", "_threaded", "outbox")
+    __slots__ = ("_executor_id", "_router", "_run", "_span", "_threaded", "outbox")
 
     def __init__(
         self,
@@ -43,7 +44,7 @@ class Invocation(WorkflowContext[Any, Any]):
     ) -> None:
         self._over = False
         self._run: Final = run
-        self._page: Final = page
+        self._page = page
         self._router: Final = router
         self._executor_id: Final = page.executor
         self._threaded: Final = threaded
@@ -113,10 +114,9 @@ class Invocation(WorkflowContext[Any, Any]):
         if self.late:
             self._late(LateKind.OUTPUT)
             return DONE
-        try:
+        # What cannot be copied changes hands: the consumer is the only receiver.
+        with suppress(IsolationError):
             value = isolate(value, f"output of {self._executor_id!r}")
-        except IsolationError:
-            pass  # it changes hands: the consumer is the only receiver
         if self._threaded and run.loop is not None:
             _spawn.call_soon(run.loop, partial(self._yield, value))
             return DONE

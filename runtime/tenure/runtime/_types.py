@@ -119,9 +119,7 @@ def _one_may_flow(source: Any, target: Any) -> bool:  # noqa: ANN401 - annotatio
     if not _related(source_kind, target_kind):
         return False
     arguments = tuple(zip(get_args(source), get_args(target), strict=False))
-    return all(
-        Ellipsis in pair or may_flow(pair[0], pair[1]) for pair in arguments
-    )
+    return all(Ellipsis in pair or may_flow(pair[0], pair[1]) for pair in arguments)
 
 
 def _kind(annotation: Any) -> type | None:  # noqa: ANN401 - annotations

@@ -9,7 +9,7 @@ WorkflowError
 │  ├─ WriteConflictError                 two executors staged one key in one superstep
 │  ├─ MessageTypeError (TypeError)       no handler takes this message
 │  ├─ UnknownTargetError (LookupError)   no edge leads to the named executor
-│  ├─ IsolationError (TypeError)         a value cannot be copied, so it cannot be isolated
+│  ├─ IsolationError (TypeError)         a value cannot be copied, hence not isolated
 │  ├─ StreamConsumedError                a stream is iterated only once
 │  └─ EventLoopError                     the run's event loop is closed, or another one
 └─ OwnershipLostError                    a successor owns the instance now
@@ -244,9 +244,7 @@ class EventLoopError(RunError):
         self.problem = problem
 
     def __str__(self) -> str:
-        return (
-            f"run {self.run_id}: {self.problem}. Start and finish a run in one loop"
-        )
+        return f"run {self.run_id}: {self.problem}. Start and finish a run in one loop"
 
 
 class OwnershipLostError(WorkflowError):

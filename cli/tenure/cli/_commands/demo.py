@@ -40,7 +40,10 @@ def demo(
     engine: Annotated[
         list[EngineName] | None,
         typer.Option(
-            "--engine", "-e", help="Run on this engine only; may be given twice."
+            "--engine",
+            "-e",
+            metavar="ENGINE",
+            help="Run on this engine only: agent-framework or tenure; repeatable.",
         ),
     ] = None,
 ) -> None:

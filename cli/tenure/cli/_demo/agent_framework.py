@@ -1,6 +1,6 @@
 """The story on Microsoft agent-framework, as installed from the registry."""
 
-from collections.abc import AsyncIterator, Generator, Mapping
+from collections.abc import AsyncIterable, Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from importlib.metadata import version
 from typing import Final, Never, final
@@ -32,8 +32,8 @@ class _Workflow:
     def __init__(self, workflow: Workflow) -> None:
         self._workflow: Final = workflow
 
-    def stream(self, question: str) -> AsyncIterator[object]:
-        return aiter(self._workflow.run(question, stream=True))
+    def stream(self, question: str) -> AsyncIterable[object]:
+        return self._workflow.run(question, stream=True)
 
     def is_invocation(self, event: object) -> bool:
         return getattr(event, "type", None) == "executor_invoked"

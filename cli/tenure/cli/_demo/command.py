@@ -11,7 +11,7 @@ from rich.text import Text
 from tenure.cli import _console
 from tenure.cli._demo.described import deviations
 from tenure.cli._demo.play import Played, play
-from tenure.cli._demo.report import print_outcome, print_timeline
+from tenure.cli._demo.report import print_outcome, print_story, print_timeline
 from tenure.cli._demo.spans import Spans
 from tenure.cli._demo.story import Engine, StoryError
 from tenure.cli._status import CommandError, Status
@@ -33,6 +33,8 @@ def run_demo(names: Sequence[str], output: Path, *, as_json: bool) -> Status:
     """
     console = _console.output()
     spans = Spans(output)
+    if not as_json:
+        print_story(console)
     plays: list[Played] = []
     try:
         for played in _each(names):

@@ -13,7 +13,7 @@ from tenure.cli._demo.story import (
     StoryError,
     disconnect_and_ask_again,
 )
-from tenure.detectors import Detector, Finding
+from tenure.detectors import Detector, Finding, Verdict
 from tenure.instrumentation import add_listener, remove_listener
 from tenure.instrumentation.operations import Operation
 
@@ -31,6 +31,7 @@ class Played:
         state: What this one committed.
         entries: Operations and steps, in the order in which they happened.
         findings: What the detector found in the operations.
+        verdict: What the detector says of all of them.
     """
 
     engine: str
@@ -38,6 +39,7 @@ class Played:
     state: Mapping[str, object]
     entries: tuple[Entry, ...]
     findings: tuple[Finding, ...]
+    verdict: Verdict
 
     @property
     def lost(self) -> tuple[str, ...]:
@@ -91,7 +93,12 @@ def play(engine: Engine, *, watch: bool = True) -> Played:
             reason = str(error) or type(error).__name__
             raise StoryError(engine.name, reason) from error
     return Played(
-        engine.name, expected, state, tuple(entries), tuple(detector.findings)
+        engine=engine.name,
+        expected=expected,
+        state=state,
+        entries=tuple(entries),
+        findings=detector.findings,
+        verdict=detector.verdict,
     )
 
 

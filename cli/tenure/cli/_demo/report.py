@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Final
 
 from rich.console import Console
 from rich.rule import Rule
@@ -9,7 +10,21 @@ from rich.text import Text
 
 from tenure.cli._demo.described import deviations
 from tenure.cli._demo.play import Played
-from tenure.cli._demo.timeline import Timeline
+from tenure.cli._demo.timeline import Timeline, mark
+
+
+_STORY: Final = (
+    "A web client asks a workflow to stream an answer, disconnects in the middle of a "
+    "superstep, and asks again at once. A line beside a run: it owns the instance. "
+    "{broken} it broke ownership, {averted} it asked to and was refused."
+)
+
+
+def print_story(console: Console) -> None:
+    """Print what happens, and how to read a timeline of it."""
+    broken, averted = (mark(console.options, name) for name in ("violation", "averted"))
+    console.print(Text(_STORY.format(broken=broken, averted=averted)))
+    console.print()
 
 
 def print_timeline(console: Console, played: Played) -> None:
@@ -42,7 +57,7 @@ def _line(played: Played, width: int) -> Text:
     return Text.assemble(
         (f"{played.engine:<{width}}  ", "bold"),
         (f"lost: {_listed(played.lost)}  leaked: {_listed(played.leaked)}", style),
-        f"  found: {found or 'nothing'}",
+        f"  detector: {played.verdict.value}, found {found or 'nothing'}",
     )
 
 

@@ -6,7 +6,7 @@ The client is the same for every engine. What an engine must do for it stands in
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterable, Callable, Coroutine, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -149,8 +149,8 @@ class Desk:
 class Subject(Protocol):
     """A workflow of some engine, drawn around a desk."""
 
-    def stream(self, question: str) -> AsyncIterator[object]:
-        """Start a run and return its events."""
+    def stream(self, question: str) -> AsyncIterable[object]:
+        """Start a run and return its events, to be iterated once."""
         ...
 
     def is_invocation(self, event: object) -> bool:

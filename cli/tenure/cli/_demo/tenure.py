@@ -1,6 +1,6 @@
 """The story on tenure."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from importlib.metadata import version
 from typing import Final, final
@@ -31,8 +31,8 @@ class _Workflow:
     def __init__(self, workflow: Workflow) -> None:
         self._workflow: Final = workflow
 
-    def stream(self, question: str) -> AsyncIterator[object]:
-        return aiter(self._workflow.stream(question))
+    def stream(self, question: str) -> AsyncIterable[object]:
+        return self._workflow.stream(question)
 
     def is_invocation(self, event: object) -> bool:
         return isinstance(event, ExecutorInvoked)

@@ -32,6 +32,12 @@ _MARKS: Final = {
 _ASCII: Final = str.maketrans({"✗": "x", "✓": "v", "·": "-", "│": "|"})
 
 
+def mark(options: ConsoleOptions, severity: str) -> str:
+    """Return the mark of findings of `severity`, in characters that can be shown."""
+    shown, _ = _MARKS[severity]
+    return shown.translate(_ASCII) if options.ascii_only else shown
+
+
 @dataclass(frozen=True, slots=True)
 class Timeline:
     """What happened on one engine, as lanes; a rich renderable.
@@ -110,8 +116,8 @@ class _Rows:
         said = entry.text if isinstance(entry, Step) else describe(entry)
         style = "italic" if isinstance(entry, Step) else ""
         for finding in accusing:
-            mark, style = _MARKS[finding.severity]
-            said = f"{mark} {said}"
+            shown, style = _MARKS[finding.severity]
+            said = f"{shown} {said}"
         texts = [""] * self._lanes.count
         lane = self._lanes.of(entry)
         client = said if lane is None else ""

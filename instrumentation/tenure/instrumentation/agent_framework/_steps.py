@@ -6,11 +6,12 @@ own hook then closes it exactly as without a proxy.
 """
 
 import weakref
-from collections.abc import AsyncGenerator, Awaitable
+from collections.abc import AsyncGenerator, Awaitable, Coroutine
+from contextvars import Token
 from typing import Any, Final
 
 from tenure.instrumentation.agent_framework import _engine
-from tenure.instrumentation.agent_framework._acting import enter, leave
+from tenure.instrumentation.agent_framework._acting import Stack, enter, leave
 from tenure.instrumentation.agent_framework._harmless import harmless
 from tenure.instrumentation.agent_framework._loops import Cancelled
 from tenure.instrumentation.agent_framework._registry import Registry
@@ -41,29 +42,25 @@ class Steps(AsyncGenerator[Any, Any]):
     def __getattr__(self, name: str) -> Any:
         return getattr(self._generator, name)
 
-    async def __anext__(self) -> Any:
-        return await self._take(self._generator.__anext__())
+    def __anext__(self) -> Coroutine[Any, Any, Any]:
+        return self._take(self._generator.__anext__())
 
-    async def asend(self, value: Any) -> Any:
+    def asend(self, value: Any) -> Coroutine[Any, Any, Any]:
         """Send `value` into the generator."""
-        return await self._take(self._generator.asend(value))
+        return self._take(self._generator.asend(value))
 
-    async def athrow(self, *args: Any) -> Any:
+    def athrow(self, *args: Any) -> Coroutine[Any, Any, Any]:
         """Raise an error inside the generator."""
-        return await self._take(self._generator.athrow(*args))
+        return self._take(self._generator.athrow(*args))
 
     async def aclose(self) -> None:
         """Close the generator."""
-        token = enter(self._tenure)
+        token = self._enter(closing=True)
         try:
             await self._generator.aclose()
-        except BaseException:
-            self._closed()
-            raise
-        else:
-            self._closed()
         finally:
-            leave(token)
+            self._leave(token)
+            self._closed()
 
     @property
     def _exhausted(self) -> bool:
@@ -72,16 +69,25 @@ class Steps(AsyncGenerator[Any, Any]):
 
     async def _take(self, step: Awaitable[Any]) -> Any:
         # The context variable is set around this one step and never across a `yield`.
-        token = enter(self._tenure)
+        token = self._enter(closing=False)
         try:
             event = await step
         except BaseException as error:
+            self._leave(token)
             self._stopped(error)
             raise
-        finally:
-            leave(token)
+        self._leave(token)
         self._surfaced(event)
         return event
+
+    def _enter(self, *, closing: bool) -> Token[Stack]:
+        """Begin a step."""
+        del closing
+        return enter(self._tenure)
+
+    def _leave(self, token: Token[Stack]) -> None:
+        """End a step."""
+        leave(token)
 
     def _surfaced(self, event: Any) -> None:
         """Look at an event that the generator yielded."""
@@ -112,23 +118,16 @@ class RunSteps(Steps):
         # reference goes, and after that when the collector found a cycle.
         self._tenure.refcounted = True
 
-    async def aclose(self) -> None:
-        """Close the generator on behalf of the consumer."""
+    def _enter(self, *, closing: bool) -> Token[Stack]:
         tenure = self._tenure
-        tenure.driving = tenure.closing = True
-        try:
-            await super().aclose()
-        finally:
-            tenure.driving = tenure.closing = False
-
-    async def _take(self, step: Awaitable[Any]) -> Any:
-        tenure = self._tenure
-        tenure.started = tenure.driving = True
+        tenure.started = tenure.started or not closing
+        tenure.driving, tenure.closing = True, closing
         tenure.loop.find()
-        try:
-            return await super()._take(step)
-        finally:
-            tenure.driving = False
+        return enter(tenure)
+
+    def _leave(self, token: Token[Stack]) -> None:
+        self._tenure.driving = self._tenure.closing = False
+        leave(token)
 
     @harmless
     def _stopped(self, error: BaseException) -> None:

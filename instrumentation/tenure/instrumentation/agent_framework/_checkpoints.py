@@ -1,0 +1,131 @@
+"""Checkpoints: from which epoch each of their parts comes."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from tenure.instrumentation.agent_framework import _engine
+from tenure.instrumentation.agent_framework._acting import ambient
+from tenure.instrumentation.agent_framework._deliveries import buffered
+from tenure.instrumentation.agent_framework._harmless import harmless
+from tenure.instrumentation.agent_framework._registry import Registry
+from tenure.instrumentation.agent_framework._tenures import Tenure, staged_keys
+
+Arguments = tuple[Any, ...]
+Keywords = Mapping[str, Any]
+Call = Callable[..., Any]
+
+_RESERVED = (_engine.EXECUTOR_STATE_KEY, _engine.EDGE_STATE_KEY)
+_STATE_ARGUMENT = 2
+_PARENT_ARGUMENT = 3
+
+
+class CheckpointWraps:
+    """What is wrapped to learn what checkpoints are made of.
+
+    Args:
+        registry: What is known of the engine's objects.
+    """
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+
+    async def set_executor_state(
+        self, wrapped: Call, runner: Any, args: Arguments, kwargs: Keywords
+    ) -> Any:
+        """Note which epoch takes the snapshot of an executor."""
+        # The engine does not wait in there: what it reads is what is staged now.
+        staged = _engine.EXECUTOR_STATE_KEY in staged_keys(runner.state)
+        result = await wrapped(*args, **kwargs)
+        part = args[0] if args else kwargs.get("executor_id")
+        self._snapshot_taken(runner.state, part, staged=staged)
+        return result
+
+    async def create_checkpoint(
+        self, wrapped: Call, context: Any, args: Arguments, kwargs: Keywords
+    ) -> Any:
+        """Tell that a checkpoint was saved, and the epochs of its parts."""
+        parts = self._parts(context)
+        checkpoint = await wrapped(*args, **kwargs)
+        parent = (
+            args[_PARENT_ARGUMENT]
+            if len(args) > _PARENT_ARGUMENT
+            else kwargs.get("previous_checkpoint_id")
+        )
+        self._saved(context, checkpoint, parent, parts)
+        return checkpoint
+
+    def mark_resumed(
+        self, wrapped: Call, runner: Any, args: Arguments, kwargs: Keywords
+    ) -> Any:
+        """Tell that a checkpoint was restored, and the epochs of its parts."""
+        result = wrapped(*args, **kwargs)
+        self._restored(runner, args[0] if args else kwargs.get("checkpoint"))
+        return result
+
+    @harmless
+    def _snapshot_taken(self, state: Any, part: Any, *, staged: bool) -> None:
+        instance = self._registry.instance_of_state(state)
+        if instance is None:
+            return
+        who = ambient(instance)
+        epoch = instance.owner.epoch if who is None else who.tenure.epoch
+        instance.parts.add(_engine.EXECUTOR_STATE_KEY, str(part), epoch, staged=staged)
+
+    @harmless
+    def _parts(self, context: Any) -> dict[str, int] | None:
+        instance = self._registry.instance_of_context(context)
+        return None if instance is None else instance.parts.snapshot()
+
+    @harmless
+    def _saved(
+        self,
+        context: Any,
+        checkpoint: Any,
+        parent: Any,
+        parts: dict[str, int] | None,
+    ) -> None:
+        instance = self._registry.instance_of_context(context)
+        who = None if instance is None else ambient(instance)
+        if instance is None or who is None:
+            return
+        if parts is not None:
+            instance.parts.remember(str(checkpoint), parts)
+        who.tenure.recorder.checkpoint_saved(
+            instance.owner, str(checkpoint), _name(parent), parts
+        )
+
+    @harmless
+    def _restored(self, runner: Any, checkpoint: Any) -> None:
+        instance = self._registry.instance_of_state(runner.state)
+        if instance is None:
+            return
+        found = {
+            key: tuple(snapshots)
+            for key in _RESERVED
+            if isinstance(snapshots := checkpoint.state.get(key), Mapping)
+        }
+        parts = instance.parts.restored(str(checkpoint.checkpoint_id), found)
+        who = ambient(instance)
+        if who is None:
+            return
+        self._inherit(runner, who.tenure)
+        who.tenure.recorder.checkpoint_restored(
+            instance.owner,
+            str(checkpoint.checkpoint_id),
+            _name(checkpoint.previous_checkpoint_id),
+            parts,
+        )
+
+    def _inherit(self, runner: Any, tenure: Tenure) -> None:
+        """Take the restored messages for the restoring run's own: it is their heir."""
+        context = getattr(runner, _engine.CONTEXT_OF_RUNNER)
+        waiting: Mapping[str, Iterable[Any]] = getattr(context, _engine.MESSAGES, {})
+        messages = [message for batch in waiting.values() for message in batch]
+        for edge_runner in getattr(runner, _engine.EDGE_RUNNERS, ()):
+            messages.extend(buffered(edge_runner))
+        for message in messages:
+            self._registry.origins.stamp(message, tenure)
+
+
+def _name(checkpoint: Any) -> str | None:
+    return None if checkpoint is None else str(checkpoint)

@@ -1,0 +1,199 @@
+"""Executor invocations: what they read and stage, and whose context object they use."""
+
+from collections.abc import Callable, Mapping
+from contextvars import Token
+from typing import Any
+
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.trace import Span, SpanContext
+from opentelemetry.trace.propagation.tracecontext import (
+    TraceContextTextMapPropagator,
+)
+
+from tenure.instrumentation.agent_framework._acting import (
+    Stack,
+    ambient,
+    enter,
+    leave,
+)
+from tenure.instrumentation.agent_framework._harmless import harmless
+from tenure.instrumentation.agent_framework._registry import Registry
+from tenure.instrumentation.agent_framework._tenures import Execution, Tenure
+from tenure.instrumentation.operations import DeliveryKind
+
+Arguments = tuple[Any, ...]
+Keywords = Mapping[str, Any]
+Call = Callable[..., Any]
+
+_STATE_ARGUMENT = 2
+_TRACES_ARGUMENT = 4
+_propagator = TraceContextTextMapPropagator()
+_NOWHERE = Context()
+
+
+class ExecutorWraps:
+    """What is wrapped to learn what executors do.
+
+    Args:
+        registry: What is known of the engine's objects.
+    """
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+
+    async def execute(
+        self, wrapped: Call, executor: Any, args: Arguments, kwargs: Keywords
+    ) -> Any:
+        """Tell one executor invocation, with the keys that it reads and stages."""
+        begun = self._begin(executor, args, kwargs)
+        if begun is None:
+            return await wrapped(*args, **kwargs)
+        token = enter(begun.tenure, begun.execution)
+        try:
+            result = await wrapped(*args, **kwargs)
+        except BaseException as error:
+            leave(token)
+            begun.end(error)
+            raise
+        leave(token)
+        begun.end(None)
+        return result
+
+    def create_context(
+        self, wrapped: Call, executor: Any, args: Arguments, kwargs: Keywords
+    ) -> Any:
+        """Bind the context object that an executor gets to the run that acts."""
+        context = wrapped(*args, **kwargs)
+        self._hand(context, kwargs.get("state"))
+        return context
+
+    def use_context(
+        self, wrapped: Call, context: Any, args: Arguments, kwargs: Keywords
+    ) -> Any:
+        """Act for the run that a context object was handed to."""
+        token = self._lend(context)
+        if token is None:
+            return wrapped(*args, **kwargs)
+        try:
+            return wrapped(*args, **kwargs)
+        finally:
+            leave(token)
+
+    def use_context_async(
+        self, wrapped: Call, context: Any, args: Arguments, kwargs: Keywords
+    ) -> Any:
+        """Do the same for a method that is awaited."""
+        token = self._lend(context)
+        if token is None:
+            return wrapped(*args, **kwargs)
+        leave(token)
+        return self._lent(wrapped, context, args, kwargs)
+
+    async def _lent(
+        self, wrapped: Call, context: Any, args: Arguments, kwargs: Keywords
+    ) -> Any:
+        token = self._lend(context)
+        try:
+            return await wrapped(*args, **kwargs)
+        finally:
+            if token is not None:
+                leave(token)
+
+    @harmless
+    def _begin(
+        self, executor: Any, args: Arguments, kwargs: Keywords
+    ) -> "_Invocation | None":
+        instance = self._registry.instance_of_state(
+            _argument(args, kwargs, _STATE_ARGUMENT, "state")
+        )
+        acting = None if instance is None else ambient(instance)
+        if acting is None:
+            return None
+        tenure = acting.tenure
+        self._delivered(tenure, executor, _argument(args, kwargs, 0, "message"))
+        traces = _argument(args, kwargs, _TRACES_ARGUMENT, "trace_contexts")
+        span = tenure.recorder.executor_started(
+            str(executor.id), tenure.superstep, [_source(item) for item in traces or ()]
+        )
+        return _Invocation(tenure, Execution(str(executor.id)), span)
+
+    def _delivered(self, tenure: Tenure, executor: Any, message: Any) -> None:
+        """Tell a message of another epoch that reaches an executor."""
+        origin = self._registry.origins.of(message)
+        if origin is not None and origin is not tenure:
+            tenure.recorder.foreign_delivery(
+                tenure.instance.owner,
+                DeliveryKind.MESSAGE,
+                origin.epoch,
+                executor=str(executor.id),
+            )
+
+    @harmless
+    def _hand(self, context: Any, state: Any) -> None:
+        instance = self._registry.instance_of_state(state)
+        acting = None if instance is None else ambient(instance)
+        if acting is not None:
+            self._registry.hand(context, acting)
+
+    @harmless
+    def _lend(self, context: Any) -> Token[Stack] | None:
+        handed = self._registry.handed(context)
+        if handed is None:
+            return None
+        around = ambient(handed.tenure.instance)
+        # A worker task that an earlier run started may serve this one, and a context
+        # object may be kept for later: the newer of the two is never an accusation.
+        if around is not None and around.tenure.epoch >= handed.tenure.epoch:
+            return None
+        return enter(handed.tenure, handed.execution)
+
+
+class _Invocation:
+    """An executor invocation that is running.
+
+    Args:
+        tenure: The run that acts.
+        execution: What it reads and stages.
+        span: Its span, where executors are told.
+    """
+
+    __slots__ = ("execution", "index", "span", "tenure")
+
+    def __init__(self, tenure: Tenure, execution: Execution, span: Span | None) -> None:
+        self.tenure = tenure
+        self.execution = execution
+        self.index = tenure.superstep
+        self.span = span
+
+    @harmless
+    def end(self, error: BaseException | None) -> None:
+        """Tell the invocation; later, where the collector is what ends it."""
+        owner = self.tenure.instance.owner
+
+        def telling() -> None:
+            self.tenure.recorder.executor_ended(
+                owner,
+                self.span,
+                self.execution.executor,
+                self.index,
+                reads=tuple(self.execution.reads),
+                writes=self.execution.writes,
+                error=error,
+            )
+
+        if isinstance(error, GeneratorExit):
+            self.tenure.defer(telling)
+        else:
+            telling()
+
+
+def _argument(args: Arguments, kwargs: Keywords, position: int, name: str) -> Any:
+    return args[position] if len(args) > position else kwargs.get(name)
+
+
+def _source(carrier: Mapping[str, str]) -> SpanContext | None:
+    """Return the span that sent a message, from what the engine sent along with it."""
+    context = _propagator.extract(carrier, _NOWHERE)
+    found = trace.get_current_span(context).get_span_context()
+    return found if found.is_valid else None

@@ -1,0 +1,145 @@
+"""Claims and releases: the two drivers of the engine, and the loop that both run."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from opentelemetry import trace
+
+from tenure.instrumentation.agent_framework import _engine
+from tenure.instrumentation.agent_framework._acting import ambient, enter, leave
+from tenure.instrumentation.agent_framework._harmless import harmless
+from tenure.instrumentation.agent_framework._registry import Registry
+from tenure.instrumentation.agent_framework._steps import (
+    LoopSteps,
+    RunSteps,
+    finish_with,
+)
+from tenure.instrumentation.agent_framework._tenures import Tenure
+
+Arguments = tuple[Any, ...]
+Keywords = Mapping[str, Any]
+Call = Callable[..., Any]
+
+
+class RunWraps:
+    """What is wrapped to learn who owns an instance.
+
+    Args:
+        registry: What is known of the engine's objects.
+    """
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+
+    def run_core(
+        self, wrapped: Call, workflow: Any, args: Arguments, kwargs: Keywords
+    ) -> Any:
+        """Claim in the call that creates the run, before anything is awaited."""
+        generator = wrapped(*args, **kwargs)
+        return self._claimed(workflow, generator) or generator
+
+    async def cancel_pending_requests(
+        self, wrapped: Call, workflow: Any, args: Arguments, kwargs: Keywords
+    ) -> Any:
+        """Claim for the second driver, which the engine does not guard."""
+        tenure = self._claim_unguarded(workflow)
+        if tenure is None:
+            return await wrapped(*args, **kwargs)
+        token = enter(tenure)
+        try:
+            result = await wrapped(*args, **kwargs)
+        except BaseException as error:
+            leave(token)
+            self._cancelling_stopped(tenure, error)
+            raise
+        leave(token)
+        self._cancelling_stopped(tenure, StopAsyncIteration())
+        return result
+
+    def run_workflow(
+        self, wrapped: Call, workflow: Any, args: Arguments, kwargs: Keywords
+    ) -> Any:
+        """Bind the generator that both drivers drive to the run that drives it."""
+        generator = wrapped(*args, **kwargs)
+        return self._bound(workflow, generator) or generator
+
+    def run_until_convergence(
+        self, wrapped: Call, runner: Any, args: Arguments, kwargs: Keywords
+    ) -> Any:
+        """Bind the superstep loop to its run: the collector may have it closed alone."""
+        generator = wrapped(*args, **kwargs)
+        self._bind_loop(runner, generator)
+        return generator
+
+    def run_iteration(
+        self, wrapped: Call, runner: Any, args: Arguments, kwargs: Keywords
+    ) -> Any:
+        """Tell that a superstep starts."""
+        self._superstep_starts(runner)
+        return wrapped(*args, **kwargs)
+
+    @harmless
+    def _claimed(self, workflow: Any, generator: Any) -> RunSteps | None:
+        if not self._registry.active:
+            return None
+        instance = self._registry.instance_of_workflow(workflow)
+        return RunSteps(generator, instance.claim(guarded=True, free=True))
+
+    @harmless
+    def _claim_unguarded(self, workflow: Any) -> Tenure | None:
+        if not self._registry.active:
+            return None
+        guard: Callable[[], bool] = getattr(workflow, _engine.GUARD, lambda: True)
+        instance = self._registry.instance_of_workflow(workflow)
+        tenure = instance.claim(guarded=False, free=not guard())
+        tenure.started = tenure.driving = True
+        return tenure
+
+    @harmless
+    def _cancelling_stopped(self, tenure: Tenure, error: BaseException) -> None:
+        tenure.driving = False
+        # The collector may be the one who closes this coroutine: nothing is told there.
+        if isinstance(error, GeneratorExit):
+            tenure.defer(lambda: finish_with(tenure, error))
+        else:
+            finish_with(tenure, error)
+
+    @harmless
+    def _bound(self, workflow: Any, generator: Any) -> LoopSteps | None:
+        state = getattr(workflow, _engine.RUNNER_OF_WORKFLOW).state
+        instance = self._registry.instance_of_state(state)
+        acting = None if instance is None else ambient(instance)
+        if acting is None:
+            return None
+        acting.tenure.bind_frame(generator)
+        return LoopSteps(generator, acting.tenure, self._registry)
+
+    @harmless
+    def _bind_loop(self, runner: Any, generator: Any) -> None:
+        instance = self._registry.instance_of_state(runner.state)
+        acting = None if instance is None else ambient(instance)
+        if acting is not None:
+            acting.tenure.bind_frame(generator)
+
+    @harmless
+    def _superstep_starts(self, runner: Any) -> None:
+        instance = self._registry.instance_of_state(runner.state)
+        acting = None if instance is None else ambient(instance)
+        if instance is None or acting is None:
+            return
+        tenure = acting.tenure
+        _link_to_engine(tenure)
+        tenure.end_superstep()
+        tenure.superstep = getattr(runner, _engine.ITERATION, 0) + 1
+        tenure.recorder.superstep_started(instance.owner, tenure.superstep)
+
+
+def _link_to_engine(tenure: Tenure) -> None:
+    """Link the `run` span to the engine's own, which is the current one by now."""
+    if tenure.linked or not tenure.recorder.recording:
+        return
+    tenure.linked = True
+    engine_span = trace.get_current_span().get_span_context()
+    run_span = trace.get_current_span(tenure.recorder.context)
+    if engine_span.is_valid and engine_span != run_span.get_span_context():
+        run_span.add_link(engine_span)

@@ -1,0 +1,255 @@
+"""The engine's state: who stages, reads, commits and discards in the shared map."""
+
+import inspect
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from tenure.instrumentation.agent_framework import _engine
+from tenure.instrumentation.agent_framework._acting import Acting, acting, ambient
+from tenure.instrumentation.agent_framework._harmless import harmless
+from tenure.instrumentation.agent_framework._loops import Cancelled
+from tenure.instrumentation.agent_framework._registry import Registry
+from tenure.instrumentation.agent_framework._tenures import (
+    Instance,
+    Tenure,
+    staged_keys,
+)
+from tenure.instrumentation.operations import (
+    CommitCause,
+    DiscardCause,
+    LateKind,
+    Outcome,
+    Trigger,
+)
+
+Arguments = tuple[Any, ...]
+Keywords = Mapping[str, Any]
+Call = Callable[..., Any]
+
+_COMMIT_CAUSES: Final = {
+    _engine.RUN_ENTRY: CommitCause.RUN_ENTRY,
+    _engine.CHECKPOINT_PREPARATION: CommitCause.CHECKPOINT,
+}
+
+
+class StateWraps:
+    """What is wrapped to learn who stages, reads, commits and discards.
+
+    Args:
+        registry: What is known of the engine's objects.
+    """
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+
+    def stage(
+        self, wrapped: Call, state: Any, args: Arguments, kwargs: Keywords
+    ) -> Any:
+        """Note who stages a key; `set` and `delete` alike."""
+        instance = self._registry.instance_of_state(state)
+        if instance is None:
+            return wrapped(*args, **kwargs)
+        key = args[0] if args else kwargs.get("key")
+        who, before = ambient(instance), instance.writers.get(key)
+        epoch = instance.owner.epoch if who is None else who.tenure.epoch
+        # First, because another thread may commit what the engine is about to stage.
+        instance.writers[key] = epoch
+        try:
+            result = wrapped(*args, **kwargs)
+        except BaseException:
+            _take_back(instance, key, before)
+            raise
+        if who is not None:
+            _staged(who, key)
+            if key == _engine.EDGE_STATE_KEY:
+                _edges_staged(instance, state, args, kwargs, epoch)
+        return result
+
+    def read(self, wrapped: Call, state: Any, args: Arguments, kwargs: Keywords) -> Any:
+        """Tell a read of what another epoch has staged; `get` and `has` alike."""
+        self._reads(state, args[0] if args else kwargs.get("key"))
+        return wrapped(*args, **kwargs)
+
+    def commit(
+        self, wrapped: Call, state: Any, args: Arguments, kwargs: Keywords
+    ) -> Any:
+        """Tell a commit, with who staged what it makes durable."""
+        instance = self._registry.instance_of_state(state)
+        if instance is None:
+            return wrapped(*args, **kwargs)
+        who = _actor(instance)
+        writes = None if who is None else instance.staged(state, who.epoch)
+        result = wrapped(*args, **kwargs)
+        if who is not None and writes is not None:
+            caller = inspect.currentframe()
+            name = caller.f_back.f_code.co_name if caller and caller.f_back else ""
+            _committed(who, state, writes, _COMMIT_CAUSES.get(name))
+        return result
+
+    def discard(
+        self, wrapped: Call, state: Any, args: Arguments, kwargs: Keywords
+    ) -> Any:
+        """Tell a discard, with whose writes it throws away."""
+        instance = self._registry.instance_of_state(state)
+        if instance is None:
+            return wrapped(*args, **kwargs)
+        who = _actor(instance)
+        writes = None if who is None else instance.staged(state, who.epoch)
+        result = wrapped(*args, **kwargs)
+        if who is not None and writes is not None:
+            _discarded(who, writes, sys.exc_info()[1])
+        return result
+
+    def clear(
+        self, wrapped: Call, state: Any, args: Arguments, kwargs: Keywords
+    ) -> Any:
+        """Tell what a restore throws away before it fills the state."""
+        instance = self._registry.instance_of_state(state)
+        if instance is None:
+            return wrapped(*args, **kwargs)
+        who = _actor(instance)
+        writes = None if who is None else instance.staged(state, who.epoch)
+        result = wrapped(*args, **kwargs)
+        if who is not None and writes:
+            _cleared(who, writes)
+        return result
+
+    @harmless
+    def _reads(self, state: Any, key: Any) -> None:
+        instance = self._registry.instance_of_state(state)
+        who = None if instance is None else ambient(instance)
+        if instance is None or who is None:
+            return
+        if who.execution is not None:
+            who.execution.reads[key] = None
+        writer = instance.writers.get(key)
+        if writer is None or writer == who.tenure.epoch:
+            return
+        if key not in staged_keys(state):
+            return
+        owner, executor = instance.owner, _executor(who)
+        tell_safely(
+            who.tenure,
+            lambda: who.tenure.recorder.foreign_read(owner, key, writer, executor),
+        )
+
+
+def tell_safely(tenure: Tenure, telling: Callable[[], object]) -> None:
+    """Tell at once, or later where this may run inside a finalizer.
+
+    A coroutine that the collector closes runs its cleanup inside the collector, with
+    GeneratorExit in flight; exporters hold locks which the interrupted code may own.
+
+    Args:
+        tenure: The run that acts.
+        telling: Tells the operation; it carries what is true now.
+    """
+    if isinstance(sys.exc_info()[1], GeneratorExit):
+        tenure.defer(telling)
+    else:
+        telling()
+
+
+@harmless
+def _actor(instance: Instance) -> Tenure | None:
+    """Return the run that commits or discards; the owner where none is known."""
+    found = acting(instance)
+    return instance.newest if found is None else found.tenure
+
+
+def _executor(who: Acting) -> str | None:
+    return None if who.execution is None else who.execution.executor
+
+
+def _take_back(instance: Instance, key: Any, before: int | None) -> None:
+    """Undo the note of a stage that the engine refused."""
+    if before is None:
+        instance.writers.pop(key, None)
+    else:
+        instance.writers[key] = before
+
+
+@harmless
+def _staged(who: Acting, key: str) -> None:
+    tenure, instance = who.tenure, who.tenure.instance
+    if who.execution is not None:
+        who.execution.writes[key] = tenure.epoch
+    if not tenure.fenced:
+        return
+    owner, executor = instance.owner, _executor(who)
+    tell_safely(
+        tenure,
+        lambda: tenure.recorder.late(
+            owner,
+            LateKind.STAGE,
+            writes={key: tenure.epoch},
+            ledger=owner.epoch,
+            executor=executor,
+        ),
+    )
+
+
+@harmless
+def _edges_staged(
+    instance: Instance, state: Any, args: Arguments, kwargs: Keywords, epoch: int
+) -> None:
+    """Note which edge buffers the next checkpoint will have."""
+    if _engine.EDGE_STATE_KEY in staged_keys(state):
+        buffers = args[1] if len(args) > 1 else kwargs.get("value")
+        parts = buffers if isinstance(buffers, Mapping) else ()
+        instance.parts.replace(_engine.EDGE_STATE_KEY, tuple(parts), epoch)
+
+
+@harmless
+def _committed(
+    who: Tenure, state: Any, writes: dict[str, int], cause: CommitCause | None
+) -> None:
+    instance = who.instance
+    instance.parts.commit(writes, getattr(state, _engine.COMMITTED, ()))
+    instance.prune(state)
+    instance.flush()
+    cause = CommitCause.SUPERSTEP if cause is None else cause
+    index = who.superstep if cause is CommitCause.SUPERSTEP else None
+    who.recorder.commit(instance.owner, writes, cause=cause, index=index)
+    if cause is CommitCause.SUPERSTEP:
+        who.end_superstep()
+
+
+@harmless
+def _discarded(
+    who: Tenure, writes: dict[str, int], error: BaseException | None
+) -> None:
+    instance, trigger = who.instance, None
+    instance.parts.discard()
+    instance.flush()
+    if isinstance(error, GeneratorExit):
+        cause, trigger = DiscardCause.FINALIZER, who.trigger
+    elif isinstance(error, Cancelled):
+        cause = DiscardCause.CANCELLED
+    else:
+        cause = DiscardCause.FAILED
+    owner = instance.owner
+    who.recorder.discard(
+        owner,
+        writes,
+        cause=cause,
+        # One map for all runs: whoever asks, it is the owner's that is emptied.
+        ledger=owner.epoch,
+        trigger=trigger,
+        index=who.superstep,
+        detached=trigger is not None and trigger is not Trigger.CLOSE,
+    )
+    who.end_superstep()
+    if who.orphaned:
+        who.finish(Outcome.ABANDONED)
+
+
+@harmless
+def _cleared(who: Tenure, writes: dict[str, int]) -> None:
+    instance = who.instance
+    instance.parts.discard()
+    owner = instance.owner
+    who.recorder.discard(
+        owner, writes, cause=DiscardCause.RUN_ENTRY, ledger=owner.epoch
+    )
