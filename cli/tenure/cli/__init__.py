@@ -5,11 +5,10 @@ a base installation too, where it says what to install.
 """
 
 import sys
-from typing import Final
+
+from tenure.cli._extras import is_installed
 
 __all__ = ["main"]
-
-_NEEDED: Final = frozenset({"rich", "typer"})
 
 
 def main() -> int:
@@ -19,13 +18,11 @@ def main() -> int:
         The exit status: 0 clean or as described, 1 violations or not as described,
         2 bad usage or a missing extra, 3 inconclusive.
     """
-    try:
-        from tenure.cli._app import run
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in _NEEDED:
-            raise
+    if not (is_installed("typer") and is_installed("rich")):
         sys.stderr.write(
             "tenure: the command line is not installed; run pip install 'tenure[cli]'\n"
         )
         return 2
+    from tenure.cli._app import run
+
     return run(sys.argv[1:])

@@ -71,6 +71,8 @@ def run(arguments: Sequence[str]) -> int:
     except SystemExit as exit_:
         return exit_.code if isinstance(exit_.code, int) else Status.CLEAN
     except CommandError as error:
+        if os.environ.get(_TRACEBACK_VARIABLE):
+            raise
         sys.stderr.write(f"tenure: {error}\n")
         return error.status
     except Exception as error:

@@ -15,14 +15,15 @@ def require(extra: str, *modules: str) -> None:
     Raises:
         CommandError: One is missing.
     """
-    missing = [module for module in modules if not _is_installed(module)]
+    missing = [module for module in modules if not is_installed(module)]
     if missing:
         raise CommandError(
             f"{' and '.join(missing)} not installed; run pip install 'tenure[{extra}]'"
         )
 
 
-def _is_installed(module: str) -> bool:
+def is_installed(module: str) -> bool:
+    """Say whether `module` could be imported, without importing it."""
     try:
         return find_spec(module) is not None
     except ModuleNotFoundError:  # the parent of a dotted name is missing

@@ -198,25 +198,21 @@ class History:
         )
         return newest, proven
 
-    def unbroken(self, first: Operation, last: Operation) -> bool:
-        """Say whether every operation between the two of one process has arrived."""
-        if not precedes(first, last):
-            return False
-        assert first.seq is not None
-        assert last.seq is not None
-        sequence = self._sequences.get(first.run.process)
-        return sequence is not None and sequence.unbroken(first.seq, last.seq)
-
     def missing_between(self, first: Operation, last: Operation) -> tuple[str, ...]:
-        """Name what keeps the two from being a proof; empty if nothing is missing."""
+        """Name what keeps the two from being neighbours beyond doubt.
+
+        Returns:
+            Nothing, if one process counted both, `first` before `last`, and every
+            operation between them has arrived.
+        """
         process = first.run.process
         if process != last.run.process:
             return (f"the order of processes {process} and {last.run.process}",)
         if first.seq is None or last.seq is None:
             return (f"positions of the operations of process {process}",)
         sequence = self._sequences.get(process)
-        if sequence is None:
-            return (f"what process {process} told before",)
+        if sequence is None or sequence.blurred_at(first.seq):
+            return (f"what process {process} told long ago",)
         return _ranges(sequence.gaps(first.seq, last.seq), process)
 
     # Answering the verdict.
@@ -234,7 +230,7 @@ class History:
         found = sorted(self.blemishes)
         for process, sequence in list(self._sequences.items()):
             found.extend(_ranges(sequence.gaps(), process))
-            if sequence.blurred:
+            if sequence.blurred_at(1):
                 found.append(f"what process {process} told long ago")
         unclaimed = sorted(
             epoch

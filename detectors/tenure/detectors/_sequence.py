@@ -36,24 +36,14 @@ class Sequence:
             return False
         return self._insert(seq)
 
-    @property
-    def blurred(self) -> bool:
-        """Whether gaps have been forgotten, so that they cannot be named."""
-        return self._blurred > 0
+    def blurred_at(self, seq: int) -> bool:
+        """Say whether gaps at or after `seq` have been forgotten."""
+        return seq <= self._blurred
 
     @property
     def complete(self) -> bool:
         """Whether nothing is missing up to the newest position."""
         return self._low <= 1 and not self._earlier and not self._blurred
-
-    def unbroken(self, first: int, last: int) -> bool:
-        """Say whether every position from `first` to `last` has been received."""
-        if first <= self._blurred:
-            return False
-        if self._low <= first:
-            return last <= self._high
-        index = self._index(first)
-        return index >= 0 and last <= self._earlier[index][1]
 
     def gaps(self, first: int = 1, last: int | None = None) -> list[tuple[int, int]]:
         """Return the missing ranges between `first` and `last`, ends included.
@@ -85,11 +75,6 @@ class Sequence:
         (low, _), (_, high) = self._earlier[:2]
         self._earlier[:2] = [(low, high)]
         self._blurred = high
-
-    def _index(self, seq: int) -> int:
-        """Index of the earlier interval that holds `seq`, else -1."""
-        index = bisect_right(self._earlier, seq, key=lambda interval: interval[0]) - 1
-        return index if index >= 0 and seq <= self._earlier[index][1] else -1
 
     def _insert(self, seq: int) -> bool:
         """Receive a late position: it fills a gap, extends an interval or is alone."""

@@ -130,8 +130,6 @@ class Detector:
 
     def clear(self) -> None:
         """Forget everything that was taken in and found, and go on listening."""
-        self._inbox.clear()
-        self._outbox.clear()
         self._judge = Judge(self._max_instances)
         self._findings.clear()
 

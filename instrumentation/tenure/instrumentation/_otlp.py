@@ -166,7 +166,7 @@ class Pipelines:
             self.span_exporter = exporter
             size = _queue_size("OTEL_BSP_MAX_QUEUE_SIZE", self._max_queue_size)
             provider.add_span_processor(
-                BatchSpanProcessor(exporter, max_queue_size=size)
+                _batching("OTEL_BSP_*", partial(BatchSpanProcessor, exporter), size)
             )
         return provider
 
@@ -182,10 +182,15 @@ class Pipelines:
         if variables.exported(Signal.LOGS):
             exporter = _exporter(Signal.LOGS, _log_exporter)
             size = _queue_size("OTEL_BLRP_MAX_QUEUE_SIZE", self._max_queue_size)
-            provider.add_log_record_processor(
-                BatchLogRecordProcessor(exporter, max_queue_size=size)
-            )
+            batching = partial(BatchLogRecordProcessor, exporter)
+            provider.add_log_record_processor(_batching("OTEL_BLRP_*", batching, size))
         return provider
+
+
+def _batching(
+    variables: str, processor: Callable[[NamedArg(int | None, "max_queue_size")], _T], size: int | None
+) -> _T:
+    ...
 
 
 def _queue_size(variable: str, size: int) -> int | None:

@@ -1,7 +1,7 @@
 """Errors of the instrumentation part.
 
-TelemetryConfigError (ValueError)       the telemetry cannot be set up as asked
-UnsupportedEngineError                  an instrumentor does not know this engine version
+TelemetryConfigError (ValueError)     the telemetry cannot be set up as asked
+UnsupportedEngineError                an instrumentor does not know this engine version
 """
 
 

@@ -43,7 +43,7 @@ PROCESS_ID: Final = "tenure.process.id"
 """Host, process number and start: who counted `tenure.seq` (string)."""
 
 SEQ: Final = "tenure.seq"
-"""Position of the operation per instance and process; a gap means lost telemetry (int)."""
+"""Position of the operation per instance and process; a gap is lost telemetry (int)."""
 
 END_SEQ: Final = "tenure.end.seq"
 """Position of the operation that ended a span which stands for two (int)."""
@@ -92,7 +92,7 @@ MESSAGE_ID: Final = "tenure.message.id"
 """Identity of a message (string)."""
 
 DELIVERY_KIND: Final = "tenure.delivery.kind"
-"""What a foreign delivery delivered: `message`, `output`, `event` or `fan_in` (string)."""
+"""What was delivered: `message`, `output`, `event` or `fan_in` (string)."""
 
 # How it came about.
 
@@ -100,7 +100,7 @@ SUPERSEDED_EPOCH: Final = "tenure.superseded.epoch"
 """On a claim: the epoch that this one replaced by policy (int)."""
 
 COMMIT_CAUSE: Final = "tenure.commit.cause"
-"""Why staged writes became committed: `superstep`, `run_entry`, `checkpoint` (string)."""
+"""Why staged writes became state: `superstep`, `run_entry`, `checkpoint` (string)."""
 
 DISCARD_CAUSE: Final = "tenure.discard.cause"
 """Why staged writes were thrown away; see `operations.DiscardCause` (string)."""

@@ -7,9 +7,8 @@ import enum
 import fractions
 import types
 import uuid
-from collections.abc import Mapping
 from pathlib import PurePath
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from tenure.runtime.errors import IsolationError
 
@@ -49,7 +48,7 @@ def isolate(value: Any, what: str) -> Any:  # noqa: ANN401 - any value may be is
     Raises:
         IsolationError: It cannot be copied.
     """
-    kind: type[Any] = type(value)
+    kind = cast("type[object]", type(value))
     if kind in IMMUTABLE or isinstance(value, enum.Enum | PurePath):
         return value
     if kind is list and all(type(item) in IMMUTABLE for item in value):
@@ -60,11 +59,6 @@ def isolate(value: Any, what: str) -> Any:  # noqa: ANN401 - any value may be is
         return copy.deepcopy(value)
     except Exception as exc:
         raise IsolationError(what, kind.__qualname__, _reason(exc)) from exc
-
-
-def isolate_mapping(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a dict of isolated state values that were isolated before."""
-    return {key: isolate(value, f"state key {key!r}") for key, value in values.items()}
 
 
 def _reason(error: Exception) -> str:

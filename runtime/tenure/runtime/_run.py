@@ -164,7 +164,7 @@ class Run:
     @property
     def stalled(self) -> bool:
         """Whether it waits for a consumer that has not read for too long."""
-        return self.buffer is not None and self.buffer.blocked_for() > self.stall_after
+        return self.buffer is not None and self.buffer.unread_for() > self.stall_after
 
     @property
     def gone(self) -> bool:

@@ -23,7 +23,7 @@ class EventBuffer:
     """
 
     __slots__ = (
-        "_blocked_since",
+        "_full_since",
         "_entries",
         "_readers",
         "_size",
@@ -36,7 +36,7 @@ class EventBuffer:
         self._entries: Final[deque[Entry]] = deque()
         self._readers: Final = _spawn.Signal()
         self._writers: Final = _spawn.Signal()
-        self._blocked_since: float | None = None
+        self._full_since: float | None = None
         self.closed = False
 
     @property
@@ -48,6 +48,8 @@ class EventBuffer:
         """Add an event, and wake the consumer if it waits."""
         self._entries.append(entry)
         self._readers.wake()
+        if self._full_since is None and self.full:
+            self._full_since = time.monotonic()
 
     def close(self) -> None:
         """Say that no event follows, and wake everybody."""
@@ -62,22 +64,20 @@ class EventBuffer:
                 return None
             await self._readers.wait()
         entry = self._entries.popleft()
-        self._blocked_since = None
+        self._full_since = None
         self._writers.wake()
         return entry
 
     async def room(self) -> None:
         """Wait until the consumer has made room, or has left."""
         while self.full and not self.closed:
-            if self._blocked_since is None:
-                self._blocked_since = time.monotonic()
             await self._writers.wait()
 
-    def blocked_for(self) -> float:
-        """Return for how many seconds the run has waited and nobody has read."""
-        if self._blocked_since is None:
+    def unread_for(self) -> float:
+        """Return for how many seconds it has been full and nobody has read."""
+        if self._full_since is None:
             return 0.0
-        return time.monotonic() - self._blocked_since
+        return time.monotonic() - self._full_since
 
 
 class Room:

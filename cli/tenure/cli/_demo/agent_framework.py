@@ -1,7 +1,7 @@
 """The story on Microsoft agent-framework, as installed from the registry."""
 
 from collections.abc import AsyncIterable, Generator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from importlib.metadata import version
 from typing import Final, Never, final
 
@@ -13,7 +13,6 @@ from agent_framework import (
     handler,
 )
 
-from tenure.cli._demo.noise import KeptAside
 from tenure.cli._demo.story import Desk
 
 
@@ -54,6 +53,7 @@ class AgentFramework:
     """Microsoft agent-framework, watched from outside."""
 
     def __init__(self) -> None:
+        self.loggers: Final = ("agent_framework", "asyncio", "opentelemetry.context")
         self.name: Final = f"agent-framework/{version('agent-framework-core')}"
 
     @contextmanager
@@ -62,7 +62,7 @@ class AgentFramework:
         from tenure.instrumentation.agent_framework import AgentFrameworkInstrumentor
 
         instrumentor = AgentFrameworkInstrumentor()
-        attached = instrumentor.is_instrumented_by_opentelemetry
+        attached = getattr(instrumentor, "is_instrumented_by_opentelemetry", False)
         if not attached:
             instrumentor.instrument()
         try:
@@ -70,10 +70,6 @@ class AgentFramework:
         finally:
             if not attached:
                 instrumentor.uninstrument()
-
-    def quiet(self) -> AbstractContextManager[object]:
-        """Keep aside what the engine and asyncio log about the abandoned stream."""
-        return KeptAside("agent_framework", "asyncio", "opentelemetry.context")
 
     def draw(self, desk: Desk) -> _Workflow:
         """Draw a workflow of one executor."""

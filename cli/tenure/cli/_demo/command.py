@@ -15,21 +15,26 @@ from tenure.cli._demo.report import print_outcome, print_story, print_timeline
 from tenure.cli._demo.spans import Spans
 from tenure.cli._demo.story import Engine, StoryError
 from tenure.cli._status import CommandError, Status
+from tenure.instrumentation import TelemetryConfigError, UnsupportedEngineError
 
 
-def run_demo(names: Sequence[str], output: Path, *, as_json: bool) -> Status:
+def run_demo(
+    names: Sequence[str], output: Path, *, as_json: bool, watch: bool = True
+) -> Status:
     """Play the story on the named engines and report.
 
     Args:
         names: `agent-framework`, `tenure`, or both.
         output: Where the spans go.
         as_json: Whether one JSON document is printed instead of timelines.
+        watch: Whether instrumentors are attached to the engines that need one.
 
     Returns:
         The exit status: clean if everything turned out as described.
 
     Raises:
-        CommandError: The output cannot be written, or a story did not end.
+        CommandError: The output cannot be written, a variable cannot be used, the
+            instrumentor does not know the installed engine, or a story did not end.
     """
     console = _console.output()
     spans = Spans(output)
@@ -37,7 +42,7 @@ def run_demo(names: Sequence[str], output: Path, *, as_json: bool) -> Status:
         print_story(console)
     plays: list[Played] = []
     try:
-        for played in _each(names):
+        for played in _each(names, watch=watch):
             plays.append(played)
             if not as_json:
                 print_timeline(console, played)
@@ -53,10 +58,12 @@ def run_demo(names: Sequence[str], output: Path, *, as_json: bool) -> Status:
     return _status(plays, spans)
 
 
-def _each(names: Sequence[str]) -> Iterator[Played]:
+def _each(names: Sequence[str], *, watch: bool) -> Iterator[Played]:
     for name in names:
         try:
-            yield play(_ENGINES[name]())
+            yield play(_ENGINES[name](), watch=watch)
+        except (TelemetryConfigError, UnsupportedEngineError) as error:
+            raise CommandError(str(error)) from error
         except StoryError as error:
             raise CommandError(str(error), Status.INCONCLUSIVE) from error
 
@@ -82,6 +89,7 @@ _ENGINES: Final[Mapping[str, Callable[[], Engine]]] = {
 def _print_json(plays: Sequence[Played]) -> None:
     document = {"engines": [played.as_dict() for played in plays]}
     sys.stdout.write(json.dumps(document, indent=2) + "\n")
+    sys.stdout.flush()
 
 
 def _told(spans: Spans) -> str:

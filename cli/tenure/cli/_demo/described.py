@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from tenure.cli._demo.play import Played
-from tenure.cli._demo.story import FIRST, SECOND
+from tenure.cli._demo.story import FIRST, SECOND, Request
 from tenure.detectors import Finding
 
 
@@ -27,9 +27,9 @@ def _on_agent_framework(played: Played) -> Iterator[str]:
         yield f"{SECOND.key} was to be lost, lost is {_listed(played.lost)}"
     if played.leaked != (FIRST.key,):
         yield f"{FIRST.key} was to be leaked, leaked is {_listed(played.leaked)}"
-    for anomaly, key in (("stale-discard", SECOND.key), ("leaked-write", FIRST.key)):
-        if not any(_is_violation(each, anomaly, key) for each in played.findings):
-            yield f"the detector was to find a {anomaly} of {key}, and did not"
+    for anomaly, victim in (("stale-discard", SECOND), ("leaked-write", FIRST)):
+        if not any(_accuses(each, anomaly, victim) for each in played.findings):
+            yield f"the detector was to find a {anomaly} of {victim.key}, and did not"
 
 
 def _on_tenure(played: Played) -> Iterator[str]:
@@ -46,12 +46,14 @@ def _on_tenure(played: Played) -> Iterator[str]:
             yield f"the detector was not to find a {finding.anomaly}, and did"
 
 
-def _is_violation(finding: Finding, anomaly: str, key: str) -> bool:
+def _accuses(finding: Finding, anomaly: str, victim: Request) -> bool:
+    """Say whether it proves `anomaly`; not by key, which telemetry may hash or hide."""
     return (
         finding.anomaly == anomaly
         and finding.severity == "violation"
         and finding.certainty == "certain"
-        and key in finding.keys
+        and finding.victim_epoch == victim.number
+        and len(finding.keys) == 1
     )
 
 

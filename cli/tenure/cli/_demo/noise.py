@@ -1,4 +1,4 @@
-"""What a foreign engine logs about a stream that its client dropped."""
+"""What loggers of others say in the middle of a timeline."""
 
 import logging
 from types import TracebackType
@@ -9,8 +9,8 @@ from typing import Final, final
 class KeptAside(logging.Handler):
     """Collect what some loggers say, which would else go to standard error.
 
-    Nothing is lost: what was collected is in `records`, and loggers that the
-    application gave handlers of its own reach those as before.
+    Nothing is lost: what was collected is in `messages`, and handlers that somebody
+    gave these loggers get it as before.
 
     Args:
         names: Names of the loggers.
@@ -19,11 +19,16 @@ class KeptAside(logging.Handler):
     def __init__(self, *names: str) -> None:
         super().__init__()
         self._loggers: Final = [logging.getLogger(name) for name in names]
-        self.records: Final[list[logging.LogRecord]] = []
+        self._messages: Final[list[str]] = []
+
+    @property
+    def messages(self) -> tuple[str, ...]:
+        """What was said, oldest first."""
+        return tuple(self._messages)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep `record`."""
-        self.records.append(record)
+        """Keep what `record` says."""
+        self._messages.append(record.getMessage())
 
     def __enter__(self) -> "KeptAside":
         for logger in self._loggers:

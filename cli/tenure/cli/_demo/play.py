@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
+from tenure.cli._demo.noise import KeptAside
 from tenure.cli._demo.story import (
     Desk,
     Engine,
@@ -14,7 +15,11 @@ from tenure.cli._demo.story import (
     disconnect_and_ask_again,
 )
 from tenure.detectors import Detector, Finding, Verdict
-from tenure.instrumentation import add_listener, remove_listener
+from tenure.instrumentation import (
+    TelemetryConfigError,
+    add_listener,
+    remove_listener,
+)
 from tenure.instrumentation.operations import Operation
 
 Entry = Operation | Step
@@ -32,6 +37,7 @@ class Played:
         entries: Operations and steps, in the order in which they happened.
         findings: What the detector found in the operations.
         verdict: What the detector says of all of them.
+        logged: What the engine logged meanwhile.
     """
 
     engine: str
@@ -40,6 +46,7 @@ class Played:
     entries: tuple[Entry, ...]
     findings: tuple[Finding, ...]
     verdict: Verdict
+    logged: tuple[str, ...] = ()
 
     @property
     def lost(self) -> tuple[str, ...]:
@@ -76,12 +83,13 @@ def play(engine: Engine, *, watch: bool = True) -> Played:
 
     Raises:
         StoryError: The story did not come to its end.
+        TelemetryConfigError: A variable has a value that cannot be used.
     """
     detector = Detector()
     entries: list[Entry] = []
     hear = entries.append
     with ExitStack() as stack:
-        stack.enter_context(engine.quiet())
+        log = stack.enter_context(KeptAside(*engine.loggers))
         if watch:
             stack.enter_context(engine.watched())
         stack.enter_context(detector.listen())
@@ -89,6 +97,8 @@ def play(engine: Engine, *, watch: bool = True) -> Played:
         stack.callback(remove_listener, hear)
         try:
             expected, state = asyncio.run(_play(engine, hear))
+        except TelemetryConfigError:
+            raise
         except Exception as error:
             reason = str(error) or type(error).__name__
             raise StoryError(engine.name, reason) from error
@@ -99,6 +109,7 @@ def play(engine: Engine, *, watch: bool = True) -> Played:
         entries=tuple(entries),
         findings=detector.findings,
         verdict=detector.verdict,
+        logged=log.messages,
     )
 
 

@@ -12,7 +12,7 @@ from tenure.cli._demo.described import deviations
 from tenure.cli._demo.play import Played
 from tenure.cli._demo.timeline import Timeline, mark
 
-
+_COUNTABLE: Final = ("violation", "warning")
 _STORY: Final = (
     "A web client asks a workflow to stream an answer, disconnects in the middle of a "
     "superstep, and asks again at once. A line beside a run: it owns the instance. "
@@ -32,6 +32,8 @@ def print_timeline(console: Console, played: Played) -> None:
     characters = "-" if console.options.ascii_only else "─"
     console.print(Rule(Text(played.engine, "bold"), characters=characters, style=""))
     console.print(Timeline(played))
+    for message in played.logged:
+        console.print(Text(f"logged meanwhile: {message}", "dim"))
     console.print()
 
 
@@ -47,17 +49,20 @@ def print_outcome(console: Console, plays: Sequence[Played]) -> None:
             console.print(Text(f"not as described on {played.engine}: {deviation}"))
     width = max(len(played.engine) for played in plays)
     for played in plays:
-        console.print(_line(played, width))
+        console.print(_line(played, width), soft_wrap=True)
 
 
 def _line(played: Played, width: int) -> Text:
     style = "bold red" if played.lost or played.leaked else "bold green"
     counted = Counter(finding.severity.value for finding in played.findings)
-    found = ", ".join(f"{number} {severity}" for severity, number in counted.items())
+    found = ", ".join(
+        f"{number} {severity}{'s' if number > 1 and severity in _COUNTABLE else ''}"
+        for severity, number in counted.items()
+    )
     return Text.assemble(
         (f"{played.engine:<{width}}  ", "bold"),
         (f"lost: {_listed(played.lost)}  leaked: {_listed(played.leaked)}", style),
-        f"  detector: {played.verdict.value}, found {found or 'nothing'}",
+        f"  {played.verdict.value} ({found or 'no findings'})",
     )
 
 

@@ -68,9 +68,8 @@ class Spans:
         return tuple(wrong)
 
     def _reason(self) -> str:
-        if not self._logged.records:
-            return "it does not answer"
-        return self._logged.records[-1].getMessage()
+        messages = self._logged.messages
+        return messages[-1] if messages else "it does not answer"
 
 
 def _live() -> OtlpTelemetry:

@@ -178,8 +178,12 @@ class Engine(Protocol):
         """Attach what tells the engine's operations, where it does not tell them."""
         ...
 
-    def quiet(self) -> AbstractContextManager[object]:
-        """Keep what the engine itself logs off the terminal."""
+    @property
+    def loggers(self) -> tuple[str, ...]:
+        """Loggers that speak of abandoned streams; kept aside and shown in the report.
+
+        Left alone, they would write to standard error in the middle of a timeline.
+        """
         ...
 
     def draw(self, desk: Desk) -> Subject:

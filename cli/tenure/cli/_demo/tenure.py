@@ -49,14 +49,11 @@ class Tenure:
     """tenure's own runtime, which tells its operations itself."""
 
     def __init__(self) -> None:
+        self.loggers: Final = ()  # what tenure logs is ours: nothing is kept aside
         self.name: Final = f"tenure/{version('tenure')}"
 
     def watched(self) -> AbstractContextManager[object]:
         """Attach nothing."""
-        return nullcontext()
-
-    def quiet(self) -> AbstractContextManager[object]:
-        """Hide nothing: what tenure logs is ours."""
         return nullcontext()
 
     def draw(self, desk: Desk) -> _Workflow:

@@ -18,11 +18,18 @@ from tenure.cli._demo.play import Entry, Played
 from tenure.cli._demo.story import Actor, Step
 from tenure.cli._demo.wording import describe
 from tenure.detectors import Finding
-from tenure.instrumentation.operations import Claim, Operation, Release
+from tenure.instrumentation.operations import (
+    Claim,
+    Operation,
+    Release,
+    SuperstepEnd,
+    SuperstepStart,
+)
 
 _SEQ_WIDTH: Final = 4
 _CLIENT_WIDTH: Final = 24
 _GUTTER_WIDTH: Final = 2
+_NARROWEST: Final = 10
 _MARKS: Final = {
     "violation": ("✗", "bold red"),
     "warning": ("!", "bold yellow"),
@@ -104,7 +111,7 @@ class _Rows:
         self._ascii: Final = options.ascii_only
         self._lanes: Final = lanes
         room = options.max_width - _SEQ_WIDTH - _CLIENT_WIDTH
-        self._lane_width: Final = room // lanes.count - _GUTTER_WIDTH
+        self._lane_width: Final = max(room // lanes.count - _GUTTER_WIDTH, _NARROWEST)
 
     def headings(self) -> Table:
         names = [f"run {lane + 1}" for lane in range(self._lanes.count)]
@@ -114,7 +121,7 @@ class _Rows:
 
     def row(self, entry: Entry, accusing: Sequence[Finding]) -> Table:
         said = entry.text if isinstance(entry, Step) else describe(entry)
-        style = "italic" if isinstance(entry, Step) else ""
+        style = _style(entry)
         for finding in accusing:
             shown, style = _MARKS[finding.severity]
             said = f"{shown} {said}"
@@ -167,6 +174,12 @@ class _Rows:
 
     def _shown(self, text: str) -> str:
         return text.translate(_ASCII) if self._ascii else text
+
+
+def _style(entry: Entry) -> str:
+    if isinstance(entry, Step):
+        return "italic"
+    return "dim" if isinstance(entry, SuperstepStart | SuperstepEnd) else ""
 
 
 def _clauses(finding: Finding) -> Iterator[str]:

@@ -21,6 +21,9 @@ from tenure.instrumentation.operations import (
     WriteSet,
 )
 
+_INTERNAL: Final = "_"
+"""Keys that begin so are an engine's own; they are counted, not listed."""
+
 
 def describe(operation: Operation) -> str:
     """Say what `operation` did; who did it stands at the head of its lane."""
@@ -37,9 +40,11 @@ def _keys(operation: Operation, writes: WriteSet | None) -> str:
     listed = [
         key if epoch == acting else f"{key} of epoch {epoch}"
         for key, epoch in writes.pairs
+        if not key.startswith(_INTERNAL)
     ]
-    more = f" and {writes.omitted} more" if writes.omitted else ""
-    return f"{', '.join(listed)}{more}"
+    if len(listed) < writes.count:
+        listed.append(f"{writes.count - len(listed)} more")
+    return ", ".join(listed)
 
 
 def _claim(operation: Claim) -> str:
@@ -68,7 +73,8 @@ def _discard(operation: Discard) -> str:
 
 
 def _late(operation: Late) -> str:
-    keys = "" if operation.writes is None else f": {operation.writes.keys}"
+    writes = operation.writes
+    keys = "" if writes is None else f": {_keys(operation, writes)}"
     return f"late {operation.kind.value}{keys}"
 
 

@@ -1,7 +1,8 @@
 """A claim while the previous owner was neither released nor superseded by policy.
 
 Needs history: it is certain only if one process counted both claims and every operation
-between them has arrived, for then the release is known never to have been there.
+between them has arrived, for then the release is known never to have been there. Nor may
+an epoch lie between the two: another process may have superseded the owner with it.
 """
 
 from tenure.detectors._history import History, Tenure, precedes
@@ -46,17 +47,18 @@ def _judge(
     if earlier is None or _over(before, claim) or precedes(claim, earlier):
         return ()
     ambiguous = before.ambiguous or (own is not None and own.ambiguous)
-    certain = history.unbroken(earlier, claim) and not ambiguous
-    missing = () if certain else history.missing_between(earlier, claim)
-    if ambiguous and not missing:
-        missing = (f"which run had epoch {earlier.run.epoch}",)
+    missing = history.missing_between(earlier, claim)
+    if ambiguous:
+        missing = (*missing, f"which run had epoch {earlier.run.epoch}")
+    if claim.run.epoch > earlier.run.epoch + 1:
+        missing = (*missing, f"whether a run followed epoch {earlier.run.epoch}")
     return (
         report(
             OVERLAPPING_OWNERS,
             claim,
             history,
             severity=Severity.WARNING,
-            certainty=Certainty.CERTAIN if certain else Certainty.POSSIBLE,
+            certainty=Certainty.POSSIBLE if missing else Certainty.CERTAIN,
             victim=earlier.run.epoch,
             witnesses=(earlier,),
             missing=missing,
@@ -67,6 +69,9 @@ def _judge(
 def _over(before: Tenure, claim: Claim) -> bool:
     """Say whether `before` was over at `claim`, or may have been for all one knows."""
     assert before.claim is not None
-    if before.superseded or claim.superseded == before.claim.run.epoch:
+    if before.superseded:
+        return True
+    # A claim that replaced a newer epoch says that `before` was not the owner any more.
+    if claim.superseded is not None and claim.superseded >= before.claim.run.epoch:
         return True
     return before.release is not None and not precedes(claim, before.release)

@@ -35,8 +35,8 @@ class Acting(NamedTuple):
 
 Stack = tuple[Acting, ...]
 
-# Innermost first, at most one entry per instance: a sub-workflow has a state of its own,
-# and a chain of runs that start each other must not grow without bound.
+# Innermost first, at most one entry per instance: a sub-workflow has a state of its
+# own, and a chain of runs that start each other must not grow without bound.
 _ambient: Final[ContextVar[Stack]] = ContextVar("tenure.agent_framework", default=())
 
 

@@ -1,18 +1,21 @@
 """Checkpoints: from which epoch each of their parts comes."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tenure.instrumentation.agent_framework import _engine
 from tenure.instrumentation.agent_framework._acting import ambient
+from tenure.instrumentation.agent_framework._calls import (
+    Arguments,
+    Call,
+    Foreign,
+    Keywords,
+    argument,
+)
 from tenure.instrumentation.agent_framework._deliveries import buffered
 from tenure.instrumentation.agent_framework._harmless import harmless
 from tenure.instrumentation.agent_framework._registry import Registry
 from tenure.instrumentation.agent_framework._tenures import Tenure, staged_keys
-
-Arguments = tuple[Any, ...]
-Keywords = Mapping[str, Any]
-Call = Callable[..., Any]
 
 _RESERVED = (_engine.EXECUTOR_STATE_KEY, _engine.EDGE_STATE_KEY)
 _STATE_ARGUMENT = 2
@@ -30,40 +33,36 @@ class CheckpointWraps:
         self._registry = registry
 
     async def set_executor_state(
-        self, wrapped: Call, runner: Any, args: Arguments, kwargs: Keywords
-    ) -> Any:
+        self, wrapped: Call, runner: Foreign, args: Arguments, kwargs: Keywords
+    ) -> Foreign:
         """Note which epoch takes the snapshot of an executor."""
         # The engine does not wait in there: what it reads is what is staged now.
         staged = _engine.EXECUTOR_STATE_KEY in staged_keys(runner.state)
         result = await wrapped(*args, **kwargs)
-        part = args[0] if args else kwargs.get("executor_id")
+        part = argument(args, kwargs, 0, "executor_id")
         self._snapshot_taken(runner.state, part, staged=staged)
         return result
 
     async def create_checkpoint(
-        self, wrapped: Call, context: Any, args: Arguments, kwargs: Keywords
-    ) -> Any:
+        self, wrapped: Call, context: Foreign, args: Arguments, kwargs: Keywords
+    ) -> Foreign:
         """Tell that a checkpoint was saved, and the epochs of its parts."""
         parts = self._parts(context)
         checkpoint = await wrapped(*args, **kwargs)
-        parent = (
-            args[_PARENT_ARGUMENT]
-            if len(args) > _PARENT_ARGUMENT
-            else kwargs.get("previous_checkpoint_id")
-        )
+        parent = argument(args, kwargs, _PARENT_ARGUMENT, "previous_checkpoint_id")
         self._saved(context, checkpoint, parent, parts)
         return checkpoint
 
     def mark_resumed(
-        self, wrapped: Call, runner: Any, args: Arguments, kwargs: Keywords
-    ) -> Any:
+        self, wrapped: Call, runner: Foreign, args: Arguments, kwargs: Keywords
+    ) -> Foreign:
         """Tell that a checkpoint was restored, and the epochs of its parts."""
         result = wrapped(*args, **kwargs)
-        self._restored(runner, args[0] if args else kwargs.get("checkpoint"))
+        self._restored(runner, argument(args, kwargs, 0, "checkpoint"))
         return result
 
     @harmless
-    def _snapshot_taken(self, state: Any, part: Any, *, staged: bool) -> None:
+    def _snapshot_taken(self, state: Foreign, part: Foreign, *, staged: bool) -> None:
         instance = self._registry.instance_of_state(state)
         if instance is None:
             return
@@ -72,16 +71,16 @@ class CheckpointWraps:
         instance.parts.add(_engine.EXECUTOR_STATE_KEY, str(part), epoch, staged=staged)
 
     @harmless
-    def _parts(self, context: Any) -> dict[str, int] | None:
+    def _parts(self, context: Foreign) -> dict[str, int] | None:
         instance = self._registry.instance_of_context(context)
         return None if instance is None else instance.parts.snapshot()
 
     @harmless
     def _saved(
         self,
-        context: Any,
-        checkpoint: Any,
-        parent: Any,
+        context: Foreign,
+        checkpoint: Foreign,
+        parent: Foreign,
         parts: dict[str, int] | None,
     ) -> None:
         instance = self._registry.instance_of_context(context)
@@ -95,15 +94,12 @@ class CheckpointWraps:
         )
 
     @harmless
-    def _restored(self, runner: Any, checkpoint: Any) -> None:
+    def _restored(self, runner: Foreign, checkpoint: Foreign) -> None:
         instance = self._registry.instance_of_state(runner.state)
         if instance is None:
             return
-        found = {
-            key: tuple(snapshots)
-            for key in _RESERVED
-            if isinstance(snapshots := checkpoint.state.get(key), Mapping)
-        }
+        kept: Mapping[str, Mapping[str, object]] = checkpoint.state
+        found = {key: tuple(kept[key]) for key in _RESERVED if key in kept}
         parts = instance.parts.restored(str(checkpoint.checkpoint_id), found)
         who = ambient(instance)
         if who is None:
@@ -116,7 +112,7 @@ class CheckpointWraps:
             parts,
         )
 
-    def _inherit(self, runner: Any, tenure: Tenure) -> None:
+    def _inherit(self, runner: Foreign, tenure: Tenure) -> None:
         """Take the restored messages for the restoring run's own: it is their heir."""
         context = getattr(runner, _engine.CONTEXT_OF_RUNNER)
         waiting: Mapping[str, Iterable[Any]] = getattr(context, _engine.MESSAGES, {})
@@ -127,5 +123,5 @@ class CheckpointWraps:
             self._registry.origins.stamp(message, tenure)
 
 
-def _name(checkpoint: Any) -> str | None:
+def _name(checkpoint: Foreign) -> str | None:
     return None if checkpoint is None else str(checkpoint)

@@ -1,18 +1,21 @@
 """Messages and events: which run sends them, and which run gets them."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tenure.instrumentation.agent_framework import _engine
 from tenure.instrumentation.agent_framework._acting import ambient
+from tenure.instrumentation.agent_framework._calls import (
+    Arguments,
+    Call,
+    Foreign,
+    Keywords,
+    argument,
+)
 from tenure.instrumentation.agent_framework._harmless import harmless
 from tenure.instrumentation.agent_framework._registry import Registry
 from tenure.instrumentation.agent_framework._staging import tell_safely
 from tenure.instrumentation.operations import DeliveryKind, LateKind
-
-Arguments = tuple[Any, ...]
-Keywords = Mapping[str, Any]
-Call = Callable[..., Any]
 
 
 class DeliveryWraps:
@@ -26,25 +29,25 @@ class DeliveryWraps:
         self._registry = registry
 
     def send_message(
-        self, wrapped: Call, context: Any, args: Arguments, kwargs: Keywords
-    ) -> Any:
+        self, wrapped: Call, context: Foreign, args: Arguments, kwargs: Keywords
+    ) -> Foreign:
         """Note which run sends a message."""
-        message = args[0] if args else kwargs.get("message")
+        message = argument(args, kwargs, 0, "message")
         self._sent(context, message, LateKind.SEND)
         return wrapped(*args, **kwargs)
 
     def add_event(
-        self, wrapped: Call, context: Any, args: Arguments, kwargs: Keywords
-    ) -> Any:
+        self, wrapped: Call, context: Foreign, args: Arguments, kwargs: Keywords
+    ) -> Foreign:
         """Note which run emits an event."""
-        event = args[0] if args else kwargs.get("event")
+        event = argument(args, kwargs, 0, "event")
         output = getattr(event, "type", None) in _engine.OUTPUT_EVENTS
         self._sent(context, event, LateKind.OUTPUT if output else None)
         return wrapped(*args, **kwargs)
 
     def is_ready_to_send(
-        self, wrapped: Call, fan_in: Any, args: Arguments, kwargs: Keywords
-    ) -> Any:
+        self, wrapped: Call, fan_in: Foreign, args: Arguments, kwargs: Keywords
+    ) -> Foreign:
         """Tell the messages of other epochs that a full fan-in buffer delivers."""
         ready = wrapped(*args, **kwargs)
         if ready:
@@ -52,7 +55,7 @@ class DeliveryWraps:
         return ready
 
     @harmless
-    def _sent(self, context: Any, thing: Any, late: LateKind | None) -> None:
+    def _sent(self, context: Foreign, thing: Foreign, late: LateKind | None) -> None:
         instance = self._registry.instance_of_context(context)
         who = None if instance is None else ambient(instance)
         if instance is None or who is None:
@@ -71,7 +74,7 @@ class DeliveryWraps:
         )
 
     @harmless
-    def _fanned_in(self, fan_in: Any) -> None:
+    def _fanned_in(self, fan_in: Foreign) -> None:
         target = next((edge.target_id for edge in _edges(fan_in)), None)
         for message in buffered(fan_in):
             origin = self._registry.origins.of(message)
@@ -86,12 +89,12 @@ class DeliveryWraps:
             )
 
 
-def _edges(fan_in: Any) -> Iterable[Any]:
+def _edges(fan_in: Foreign) -> Iterable[Any]:
     found: Iterable[Any] = getattr(fan_in, _engine.EDGES, ())
     return found
 
 
-def buffered(edge_runner: Any) -> list[Any]:
+def buffered(edge_runner: Foreign) -> list[Any]:
     """Return the messages that wait in the buffer of a fan-in; of others, none."""
     buffers: Mapping[str, Iterable[Any]] = getattr(edge_runner, _engine.BUFFER, {})
     return [message for messages in buffers.values() for message in messages]

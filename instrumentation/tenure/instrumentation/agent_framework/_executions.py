@@ -1,8 +1,7 @@
 """Executor invocations: what they read and stage, and whose context object they use."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextvars import Token
-from typing import Any
 
 from opentelemetry import trace
 from opentelemetry.context import Context
@@ -17,14 +16,17 @@ from tenure.instrumentation.agent_framework._acting import (
     enter,
     leave,
 )
+from tenure.instrumentation.agent_framework._calls import (
+    Arguments,
+    Call,
+    Foreign,
+    Keywords,
+    argument,
+)
 from tenure.instrumentation.agent_framework._harmless import harmless
 from tenure.instrumentation.agent_framework._registry import Registry
 from tenure.instrumentation.agent_framework._tenures import Execution, Tenure
 from tenure.instrumentation.operations import DeliveryKind
-
-Arguments = tuple[Any, ...]
-Keywords = Mapping[str, Any]
-Call = Callable[..., Any]
 
 _STATE_ARGUMENT = 2
 _TRACES_ARGUMENT = 4
@@ -43,8 +45,8 @@ class ExecutorWraps:
         self._registry = registry
 
     async def execute(
-        self, wrapped: Call, executor: Any, args: Arguments, kwargs: Keywords
-    ) -> Any:
+        self, wrapped: Call, executor: Foreign, args: Arguments, kwargs: Keywords
+    ) -> Foreign:
         """Tell one executor invocation, with the keys that it reads and stages."""
         begun = self._begin(executor, args, kwargs)
         if begun is None:
@@ -61,16 +63,16 @@ class ExecutorWraps:
         return result
 
     def create_context(
-        self, wrapped: Call, executor: Any, args: Arguments, kwargs: Keywords
-    ) -> Any:
+        self, wrapped: Call, executor: Foreign, args: Arguments, kwargs: Keywords
+    ) -> Foreign:
         """Bind the context object that an executor gets to the run that acts."""
         context = wrapped(*args, **kwargs)
         self._hand(context, kwargs.get("state"))
         return context
 
     def use_context(
-        self, wrapped: Call, context: Any, args: Arguments, kwargs: Keywords
-    ) -> Any:
+        self, wrapped: Call, context: Foreign, args: Arguments, kwargs: Keywords
+    ) -> Foreign:
         """Act for the run that a context object was handed to."""
         token = self._lend(context)
         if token is None:
@@ -81,8 +83,8 @@ class ExecutorWraps:
             leave(token)
 
     def use_context_async(
-        self, wrapped: Call, context: Any, args: Arguments, kwargs: Keywords
-    ) -> Any:
+        self, wrapped: Call, context: Foreign, args: Arguments, kwargs: Keywords
+    ) -> Foreign:
         """Do the same for a method that is awaited."""
         token = self._lend(context)
         if token is None:
@@ -91,8 +93,8 @@ class ExecutorWraps:
         return self._lent(wrapped, context, args, kwargs)
 
     async def _lent(
-        self, wrapped: Call, context: Any, args: Arguments, kwargs: Keywords
-    ) -> Any:
+        self, wrapped: Call, context: Foreign, args: Arguments, kwargs: Keywords
+    ) -> Foreign:
         token = self._lend(context)
         try:
             return await wrapped(*args, **kwargs)
@@ -102,23 +104,23 @@ class ExecutorWraps:
 
     @harmless
     def _begin(
-        self, executor: Any, args: Arguments, kwargs: Keywords
+        self, executor: Foreign, args: Arguments, kwargs: Keywords
     ) -> "_Invocation | None":
         instance = self._registry.instance_of_state(
-            _argument(args, kwargs, _STATE_ARGUMENT, "state")
+            argument(args, kwargs, _STATE_ARGUMENT, "state")
         )
         acting = None if instance is None else ambient(instance)
         if acting is None:
             return None
         tenure = acting.tenure
-        self._delivered(tenure, executor, _argument(args, kwargs, 0, "message"))
-        traces = _argument(args, kwargs, _TRACES_ARGUMENT, "trace_contexts")
+        self._delivered(tenure, executor, argument(args, kwargs, 0, "message"))
+        traces = argument(args, kwargs, _TRACES_ARGUMENT, "trace_contexts")
         span = tenure.recorder.executor_started(
             str(executor.id), tenure.superstep, [_source(item) for item in traces or ()]
         )
         return _Invocation(tenure, Execution(str(executor.id)), span)
 
-    def _delivered(self, tenure: Tenure, executor: Any, message: Any) -> None:
+    def _delivered(self, tenure: Tenure, executor: Foreign, message: Foreign) -> None:
         """Tell a message of another epoch that reaches an executor."""
         origin = self._registry.origins.of(message)
         if origin is not None and origin is not tenure:
@@ -130,14 +132,14 @@ class ExecutorWraps:
             )
 
     @harmless
-    def _hand(self, context: Any, state: Any) -> None:
+    def _hand(self, context: Foreign, state: Foreign) -> None:
         instance = self._registry.instance_of_state(state)
         acting = None if instance is None else ambient(instance)
         if acting is not None:
             self._registry.hand(context, acting)
 
     @harmless
-    def _lend(self, context: Any) -> Token[Stack] | None:
+    def _lend(self, context: Foreign) -> Token[Stack] | None:
         handed = self._registry.handed(context)
         if handed is None:
             return None
@@ -186,10 +188,6 @@ class _Invocation:
             self.tenure.defer(telling)
         else:
             telling()
-
-
-def _argument(args: Arguments, kwargs: Keywords, position: int, name: str) -> Any:
-    return args[position] if len(args) > position else kwargs.get(name)
 
 
 def _source(carrier: Mapping[str, str]) -> SpanContext | None:

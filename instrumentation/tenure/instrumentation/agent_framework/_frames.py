@@ -1,19 +1,19 @@
 """Which run a generator's frame belongs to, without keeping frame or generator alive.
 
-Weak references to generators would not do: they are cleared before the event loop's hook
-revives a dropped generator to close it, which is exactly when its run must be known.
+Weak references to generators would not do: they are cleared before the event loop's
+hook revives a dropped generator to close it, which is just when its run must be known.
 """
 
 from types import CodeType, FrameType
-from typing import Any, Final
+from typing import Final
 
 # Keyed by identity, because frames have no weak references. An entry that outlives its
-# frame is harmless: whatever frame of the same code has the identity next was bound anew
-# by its own run, and frames of other code do not match.
+# frame is harmless: whatever frame of the same code has the identity next was bound
+# anew by its own run, and frames of other code do not match.
 _bound: Final[dict[int, tuple[CodeType, object]]] = {}
 
 
-def bind(generator: Any, owner: object) -> int | None:
+def bind(generator: object, owner: object) -> int | None:
     """Bind the frame of an asynchronous generator to `owner`.
 
     Args:

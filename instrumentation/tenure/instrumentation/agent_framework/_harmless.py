@@ -21,7 +21,8 @@ def harmless(function: Callable[_P, _R]) -> Callable[_P, _R | None]:
     def guarded(*args: _P.args, **kwargs: _P.kwargs) -> _R | None:
         try:
             return function(*args, **kwargs)
-        except Exception:  # noqa: BLE001 - telemetry must never raise into a run
+        except Exception:
+            # Telemetry must never raise into a run.
             _logger.exception("agent-framework could not be observed here")
             return None
 

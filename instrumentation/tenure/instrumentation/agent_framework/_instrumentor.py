@@ -2,14 +2,14 @@
 
 import warnings
 from collections.abc import Collection
-from typing import Any, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
-from opentelemetry.instrumentation.instrumentor import BaseInstrumentor
 from opentelemetry.metrics import MeterProvider
 from opentelemetry.trace import TracerProvider
 
 from tenure.instrumentation._settings import Detail, KeyDisplay
 from tenure.instrumentation.agent_framework import _engine
+from tenure.instrumentation.agent_framework._calls import Foreign
 from tenure.instrumentation.agent_framework._patches import (
     Patches,
     WrapPoint,
@@ -44,7 +44,22 @@ class Options(TypedDict, total=False):
     raise_exception_on_conflict: bool
 
 
-class AgentFrameworkInstrumentor(BaseInstrumentor):
+if TYPE_CHECKING:
+
+    class _BaseInstrumentor:
+        """What is used of OpenTelemetry's class; its module is not type checked."""
+
+        def instrument(self, **kwargs: Unpack[Options]) -> None: ...
+
+        def uninstrument(self, **kwargs: Foreign) -> None: ...
+
+else:
+    from opentelemetry.instrumentation.instrumentor import (
+        BaseInstrumentor as _BaseInstrumentor,
+    )
+
+
+class AgentFrameworkInstrumentor(_BaseInstrumentor):
     """Tells who owned what and when in workflows of Microsoft agent-framework.
 
     It changes nothing in them. There is one per process, as OpenTelemetry has it.
@@ -68,11 +83,11 @@ class AgentFrameworkInstrumentor(BaseInstrumentor):
             TelemetryConfigError: An environment variable has a value that is not known.
         """
         if not kwargs.get("raise_exception_on_conflict", False):
-            # OpenTelemetry would log and leave; a caller by hand gets the error instead.
+            # OpenTelemetry would log and leave: raise the error to a caller by hand.
             kwargs["skip_dep_check"] = True
         super().instrument(**kwargs)
 
-    def uninstrument(self, **kwargs: Any) -> None:
+    def uninstrument(self, **kwargs: Foreign) -> None:
         """Stop telling and take the wrappers away.
 
         Args:
@@ -80,7 +95,7 @@ class AgentFrameworkInstrumentor(BaseInstrumentor):
         """
         super().uninstrument(**kwargs)
 
-    def _instrument(self, **kwargs: Any) -> None:
+    def _instrument(self, **kwargs: Foreign) -> None:
         installed = _engine.installed_version()
         registry = Registry(
             Recorder(
@@ -98,7 +113,7 @@ class AgentFrameworkInstrumentor(BaseInstrumentor):
         patches.place(points)
         self._registry, self._patches = registry, patches
 
-    def _uninstrument(self, **kwargs: Any) -> None:
+    def _uninstrument(self, **kwargs: Foreign) -> None:
         registry, self._registry = self._registry, None
         patches, self._patches = self._patches, None
         if patches is not None:

@@ -19,7 +19,7 @@ class LoopReference:
         self.find()
 
     def find(self) -> None:
-        """Remember the loop that runs in this thread, where one does and none is known."""
+        """Remember the loop that runs in this thread, if none is known yet."""
         if self._loop is None:
             try:
                 self._loop = weakref.ref(asyncio.get_running_loop())

@@ -1,20 +1,19 @@
 """The wrap points of the engine: put in place together, taken away together."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from importlib import import_module
 from typing import Any, Final, NamedTuple
 
 import wrapt
 
 from tenure.instrumentation.agent_framework import _engine
+from tenure.instrumentation.agent_framework._calls import Call, Foreign
 from tenure.instrumentation.agent_framework._checkpoints import CheckpointWraps
 from tenure.instrumentation.agent_framework._deliveries import DeliveryWraps
 from tenure.instrumentation.agent_framework._executions import ExecutorWraps
 from tenure.instrumentation.agent_framework._registry import Registry
 from tenure.instrumentation.agent_framework._runs import RunWraps
 from tenure.instrumentation.agent_framework._staging import StateWraps
-
-Wrapper = Callable[..., Any]
 
 
 class WrapPoint(NamedTuple):
@@ -28,14 +27,14 @@ class WrapPoint(NamedTuple):
 
     place: tuple[str, str]
     method: str
-    wrapper: Wrapper
+    wrapper: Call
 
     @property
     def name(self) -> str:
         """The name that the engine's users know it by."""
         return f"{self.place[1]}.{self.method}"
 
-    def find(self) -> Any:
+    def find(self) -> Foreign:
         """Return the class that defines the method, or `None`."""
         try:
             owner = getattr(import_module(self.place[0]), self.place[1], None)
@@ -53,7 +52,7 @@ def wrap_points(registry: Registry) -> tuple[WrapPoint, ...]:
     runs, state = RunWraps(registry), StateWraps(registry)
     executors, deliveries = ExecutorWraps(registry), DeliveryWraps(registry)
     checkpoints = CheckpointWraps(registry)
-    wrapped: dict[tuple[str, str], dict[str, Wrapper]] = {
+    wrapped: dict[tuple[str, str], dict[str, Call]] = {
         _engine.WORKFLOW: {
             "_run_core": runs.run_core,
             "_run_workflow_with_tracing": runs.run_workflow,
@@ -100,13 +99,13 @@ def wrap_points(registry: Registry) -> tuple[WrapPoint, ...]:
 
 
 class Patches:
-    """Wrappers that are in place.
+    """Calls that are in place.
 
     Not safe to put or take away from two threads at once.
     """
 
     def __init__(self) -> None:
-        self._placed: Final[list[tuple[Any, str, Any, Any]]] = []
+        self._placed: Final[list[tuple[type, str, Any, Any]]] = []
 
     def place(self, points: Iterable[WrapPoint]) -> None:
         """Put a wrapper around every method that is there.
@@ -115,10 +114,11 @@ class Patches:
             points: What to wrap; those that are not found are left out.
         """
         for point in points:
-            owner = point.find()
+            owner: type | None = point.find()
             if owner is None:
                 continue
-            original = vars(owner)[point.method]
+            methods = vars(owner)
+            original = methods[point.method]
             wrapper: Any = wrapt.FunctionWrapper(original, point.wrapper)
             setattr(owner, point.method, wrapper)
             self._placed.append((owner, point.method, original, wrapper))
@@ -127,6 +127,7 @@ class Patches:
         """Take every wrapper away, save those that somebody has wrapped in turn."""
         while self._placed:
             owner, method, original, wrapper = self._placed.pop()
+            methods = vars(owner)
             # What others put on top of it stays: below it, ours passes calls through.
-            if vars(owner).get(method) is wrapper:
+            if methods.get(method) is wrapper:
                 setattr(owner, method, original)

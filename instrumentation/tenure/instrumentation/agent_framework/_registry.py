@@ -6,6 +6,9 @@ from weakref import WeakKeyDictionary
 
 from tenure.instrumentation.agent_framework import _engine
 from tenure.instrumentation.agent_framework._acting import Acting
+from tenure.instrumentation.agent_framework._calls import (
+    Foreign,
+)
 from tenure.instrumentation.agent_framework._tenures import Instance, Tenure
 from tenure.instrumentation.recorder import Recorder
 
@@ -55,7 +58,7 @@ class Registry:
         self._by_context: Final[WeakKeyDictionary[Any, Instance]] = WeakKeyDictionary()
         self._handed: Final[WeakKeyDictionary[Any, Acting]] = WeakKeyDictionary()
 
-    def instance_of_workflow(self, workflow: Any) -> Instance:
+    def instance_of_workflow(self, workflow: Foreign) -> Instance:
         """Return the instance that runs of `workflow` own; make it at the first."""
         state = getattr(workflow, _engine.RUNNER_OF_WORKFLOW).state
         instance = self._by_state.get(state)

@@ -1,12 +1,17 @@
 """Claims and releases: the two drivers of the engine, and the loop that both run."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 from opentelemetry import trace
 
 from tenure.instrumentation.agent_framework import _engine
 from tenure.instrumentation.agent_framework._acting import ambient, enter, leave
+from tenure.instrumentation.agent_framework._calls import (
+    Arguments,
+    Call,
+    Foreign,
+    Keywords,
+)
 from tenure.instrumentation.agent_framework._harmless import harmless
 from tenure.instrumentation.agent_framework._registry import Registry
 from tenure.instrumentation.agent_framework._steps import (
@@ -15,10 +20,6 @@ from tenure.instrumentation.agent_framework._steps import (
     finish_with,
 )
 from tenure.instrumentation.agent_framework._tenures import Tenure
-
-Arguments = tuple[Any, ...]
-Keywords = Mapping[str, Any]
-Call = Callable[..., Any]
 
 
 class RunWraps:
@@ -32,15 +33,15 @@ class RunWraps:
         self._registry = registry
 
     def run_core(
-        self, wrapped: Call, workflow: Any, args: Arguments, kwargs: Keywords
-    ) -> Any:
+        self, wrapped: Call, workflow: Foreign, args: Arguments, kwargs: Keywords
+    ) -> Foreign:
         """Claim in the call that creates the run, before anything is awaited."""
         generator = wrapped(*args, **kwargs)
         return self._claimed(workflow, generator) or generator
 
     async def cancel_pending_requests(
-        self, wrapped: Call, workflow: Any, args: Arguments, kwargs: Keywords
-    ) -> Any:
+        self, wrapped: Call, workflow: Foreign, args: Arguments, kwargs: Keywords
+    ) -> Foreign:
         """Claim for the second driver, which the engine does not guard."""
         tenure = self._claim_unguarded(workflow)
         if tenure is None:
@@ -57,36 +58,36 @@ class RunWraps:
         return result
 
     def run_workflow(
-        self, wrapped: Call, workflow: Any, args: Arguments, kwargs: Keywords
-    ) -> Any:
+        self, wrapped: Call, workflow: Foreign, args: Arguments, kwargs: Keywords
+    ) -> Foreign:
         """Bind the generator that both drivers drive to the run that drives it."""
         generator = wrapped(*args, **kwargs)
         return self._bound(workflow, generator) or generator
 
     def run_until_convergence(
-        self, wrapped: Call, runner: Any, args: Arguments, kwargs: Keywords
-    ) -> Any:
-        """Bind the superstep loop to its run: the collector may have it closed alone."""
+        self, wrapped: Call, runner: Foreign, args: Arguments, kwargs: Keywords
+    ) -> Foreign:
+        """Bind the superstep loop to its run: it may be closed on its own."""
         generator = wrapped(*args, **kwargs)
         self._bind_loop(runner, generator)
         return generator
 
     def run_iteration(
-        self, wrapped: Call, runner: Any, args: Arguments, kwargs: Keywords
-    ) -> Any:
+        self, wrapped: Call, runner: Foreign, args: Arguments, kwargs: Keywords
+    ) -> Foreign:
         """Tell that a superstep starts."""
         self._superstep_starts(runner)
         return wrapped(*args, **kwargs)
 
     @harmless
-    def _claimed(self, workflow: Any, generator: Any) -> RunSteps | None:
+    def _claimed(self, workflow: Foreign, generator: Foreign) -> RunSteps | None:
         if not self._registry.active:
             return None
         instance = self._registry.instance_of_workflow(workflow)
         return RunSteps(generator, instance.claim(guarded=True, free=True))
 
     @harmless
-    def _claim_unguarded(self, workflow: Any) -> Tenure | None:
+    def _claim_unguarded(self, workflow: Foreign) -> Tenure | None:
         if not self._registry.active:
             return None
         guard: Callable[[], bool] = getattr(workflow, _engine.GUARD, lambda: True)
@@ -105,7 +106,7 @@ class RunWraps:
             finish_with(tenure, error)
 
     @harmless
-    def _bound(self, workflow: Any, generator: Any) -> LoopSteps | None:
+    def _bound(self, workflow: Foreign, generator: Foreign) -> LoopSteps | None:
         state = getattr(workflow, _engine.RUNNER_OF_WORKFLOW).state
         instance = self._registry.instance_of_state(state)
         acting = None if instance is None else ambient(instance)
@@ -115,14 +116,14 @@ class RunWraps:
         return LoopSteps(generator, acting.tenure, self._registry)
 
     @harmless
-    def _bind_loop(self, runner: Any, generator: Any) -> None:
+    def _bind_loop(self, runner: Foreign, generator: Foreign) -> None:
         instance = self._registry.instance_of_state(runner.state)
         acting = None if instance is None else ambient(instance)
         if acting is not None:
             acting.tenure.bind_frame(generator)
 
     @harmless
-    def _superstep_starts(self, runner: Any) -> None:
+    def _superstep_starts(self, runner: Foreign) -> None:
         instance = self._registry.instance_of_state(runner.state)
         acting = None if instance is None else ambient(instance)
         if instance is None or acting is None:
@@ -130,8 +131,9 @@ class RunWraps:
         tenure = acting.tenure
         _link_to_engine(tenure)
         tenure.end_superstep()
-        tenure.superstep = getattr(runner, _engine.ITERATION, 0) + 1
-        tenure.recorder.superstep_started(instance.owner, tenure.superstep)
+        index: int = getattr(runner, _engine.ITERATION, 0) + 1
+        tenure.superstep = index
+        tenure.recorder.superstep_started(instance.owner, index)
 
 
 def _link_to_engine(tenure: Tenure) -> None:

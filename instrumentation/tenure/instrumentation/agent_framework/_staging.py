@@ -1,12 +1,19 @@
 """The engine's state: who stages, reads, commits and discards in the shared map."""
 
-import inspect
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from tenure.instrumentation.agent_framework import _engine
 from tenure.instrumentation.agent_framework._acting import Acting, acting, ambient
+from tenure.instrumentation.agent_framework._calls import (
+    Arguments,
+    Call,
+    Foreign,
+    Keywords,
+    argument,
+    calling_function,
+)
 from tenure.instrumentation.agent_framework._harmless import harmless
 from tenure.instrumentation.agent_framework._loops import Cancelled
 from tenure.instrumentation.agent_framework._registry import Registry
@@ -22,10 +29,6 @@ from tenure.instrumentation.operations import (
     Outcome,
     Trigger,
 )
-
-Arguments = tuple[Any, ...]
-Keywords = Mapping[str, Any]
-Call = Callable[..., Any]
 
 _COMMIT_CAUSES: Final = {
     _engine.RUN_ENTRY: CommitCause.RUN_ENTRY,
@@ -44,13 +47,13 @@ class StateWraps:
         self._registry = registry
 
     def stage(
-        self, wrapped: Call, state: Any, args: Arguments, kwargs: Keywords
-    ) -> Any:
+        self, wrapped: Call, state: Foreign, args: Arguments, kwargs: Keywords
+    ) -> Foreign:
         """Note who stages a key; `set` and `delete` alike."""
         instance = self._registry.instance_of_state(state)
         if instance is None:
             return wrapped(*args, **kwargs)
-        key = args[0] if args else kwargs.get("key")
+        key: str = argument(args, kwargs, 0, "key")
         who, before = ambient(instance), instance.writers.get(key)
         epoch = instance.owner.epoch if who is None else who.tenure.epoch
         # First, because another thread may commit what the engine is about to stage.
@@ -66,14 +69,16 @@ class StateWraps:
                 _edges_staged(instance, state, args, kwargs, epoch)
         return result
 
-    def read(self, wrapped: Call, state: Any, args: Arguments, kwargs: Keywords) -> Any:
+    def read(
+        self, wrapped: Call, state: Foreign, args: Arguments, kwargs: Keywords
+    ) -> Foreign:
         """Tell a read of what another epoch has staged; `get` and `has` alike."""
-        self._reads(state, args[0] if args else kwargs.get("key"))
+        self._reads(state, argument(args, kwargs, 0, "key"))
         return wrapped(*args, **kwargs)
 
     def commit(
-        self, wrapped: Call, state: Any, args: Arguments, kwargs: Keywords
-    ) -> Any:
+        self, wrapped: Call, state: Foreign, args: Arguments, kwargs: Keywords
+    ) -> Foreign:
         """Tell a commit, with who staged what it makes durable."""
         instance = self._registry.instance_of_state(state)
         if instance is None:
@@ -82,14 +87,12 @@ class StateWraps:
         writes = None if who is None else instance.staged(state, who.epoch)
         result = wrapped(*args, **kwargs)
         if who is not None and writes is not None:
-            caller = inspect.currentframe()
-            name = caller.f_back.f_code.co_name if caller and caller.f_back else ""
-            _committed(who, state, writes, _COMMIT_CAUSES.get(name))
+            _committed(who, state, writes, _COMMIT_CAUSES.get(calling_function()))
         return result
 
     def discard(
-        self, wrapped: Call, state: Any, args: Arguments, kwargs: Keywords
-    ) -> Any:
+        self, wrapped: Call, state: Foreign, args: Arguments, kwargs: Keywords
+    ) -> Foreign:
         """Tell a discard, with whose writes it throws away."""
         instance = self._registry.instance_of_state(state)
         if instance is None:
@@ -102,8 +105,8 @@ class StateWraps:
         return result
 
     def clear(
-        self, wrapped: Call, state: Any, args: Arguments, kwargs: Keywords
-    ) -> Any:
+        self, wrapped: Call, state: Foreign, args: Arguments, kwargs: Keywords
+    ) -> Foreign:
         """Tell what a restore throws away before it fills the state."""
         instance = self._registry.instance_of_state(state)
         if instance is None:
@@ -116,7 +119,7 @@ class StateWraps:
         return result
 
     @harmless
-    def _reads(self, state: Any, key: Any) -> None:
+    def _reads(self, state: Foreign, key: Foreign) -> None:
         instance = self._registry.instance_of_state(state)
         who = None if instance is None else ambient(instance)
         if instance is None or who is None:
@@ -162,7 +165,7 @@ def _executor(who: Acting) -> str | None:
     return None if who.execution is None else who.execution.executor
 
 
-def _take_back(instance: Instance, key: Any, before: int | None) -> None:
+def _take_back(instance: Instance, key: Foreign, before: int | None) -> None:
     """Undo the note of a stage that the engine refused."""
     if before is None:
         instance.writers.pop(key, None)
@@ -192,18 +195,17 @@ def _staged(who: Acting, key: str) -> None:
 
 @harmless
 def _edges_staged(
-    instance: Instance, state: Any, args: Arguments, kwargs: Keywords, epoch: int
+    instance: Instance, state: Foreign, args: Arguments, kwargs: Keywords, epoch: int
 ) -> None:
     """Note which edge buffers the next checkpoint will have."""
     if _engine.EDGE_STATE_KEY in staged_keys(state):
-        buffers = args[1] if len(args) > 1 else kwargs.get("value")
-        parts = buffers if isinstance(buffers, Mapping) else ()
-        instance.parts.replace(_engine.EDGE_STATE_KEY, tuple(parts), epoch)
+        buffers: Mapping[str, object] = argument(args, kwargs, 1, "value", {})
+        instance.parts.replace(_engine.EDGE_STATE_KEY, tuple(buffers), epoch)
 
 
 @harmless
 def _committed(
-    who: Tenure, state: Any, writes: dict[str, int], cause: CommitCause | None
+    who: Tenure, state: Foreign, writes: dict[str, int], cause: CommitCause | None
 ) -> None:
     instance = who.instance
     instance.parts.commit(writes, getattr(state, _engine.COMMITTED, ()))

@@ -1,8 +1,8 @@
 """The engine's generators, each step of them taken on behalf of their run.
 
-Proxies, not generators: an asynchronous generator around another would be closed by the
-event loop separately, at another time. Dropping a proxy drops the generator in it, whose
-own hook then closes it exactly as without a proxy.
+Proxies, not generators: an asynchronous generator around another would be closed by
+the event loop separately, at another time. Dropping a proxy drops the generator in it,
+whose own hook then closes it exactly as without a proxy.
 """
 
 import weakref
@@ -12,6 +12,9 @@ from typing import Any, Final
 
 from tenure.instrumentation.agent_framework import _engine
 from tenure.instrumentation.agent_framework._acting import Stack, enter, leave
+from tenure.instrumentation.agent_framework._calls import (
+    Foreign,
+)
 from tenure.instrumentation.agent_framework._harmless import harmless
 from tenure.instrumentation.agent_framework._loops import Cancelled
 from tenure.instrumentation.agent_framework._registry import Registry
@@ -35,21 +38,21 @@ class Steps(AsyncGenerator[Any, Any]):
 
     __slots__ = ("__weakref__", "_generator", "_tenure")
 
-    def __init__(self, generator: Any, tenure: Tenure) -> None:
+    def __init__(self, generator: Foreign, tenure: Tenure) -> None:
         self._generator: Final = generator
         self._tenure: Final = tenure
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Foreign:
         return getattr(self._generator, name)
 
     def __anext__(self) -> Coroutine[Any, Any, Any]:
         return self._take(self._generator.__anext__())
 
-    def asend(self, value: Any) -> Coroutine[Any, Any, Any]:
+    def asend(self, value: Foreign) -> Coroutine[Any, Any, Any]:
         """Send `value` into the generator."""
         return self._take(self._generator.asend(value))
 
-    def athrow(self, *args: Any) -> Coroutine[Any, Any, Any]:
+    def athrow(self, *args: Foreign) -> Coroutine[Any, Any, Any]:
         """Raise an error inside the generator."""
         return self._take(self._generator.athrow(*args))
 
@@ -67,7 +70,7 @@ class Steps(AsyncGenerator[Any, Any]):
         """Whether the generator has run to its end, cleanup included."""
         return getattr(self._generator, "ag_frame", None) is None
 
-    async def _take(self, step: Awaitable[Any]) -> Any:
+    async def _take(self, step: Awaitable[Any]) -> Foreign:
         # The context variable is set around this one step and never across a `yield`.
         token = self._enter(closing=False)
         try:
@@ -89,7 +92,7 @@ class Steps(AsyncGenerator[Any, Any]):
         """End a step."""
         leave(token)
 
-    def _surfaced(self, event: Any) -> None:
+    def _surfaced(self, event: Foreign) -> None:
         """Look at an event that the generator yielded."""
 
     def _stopped(self, error: BaseException) -> None:
@@ -109,7 +112,7 @@ class RunSteps(Steps):
 
     __slots__ = ()
 
-    def __init__(self, generator: Any, tenure: Tenure) -> None:
+    def __init__(self, generator: Foreign, tenure: Tenure) -> None:
         super().__init__(generator, tenure)
         weakref.finalize(self, _consumer_left, tenure).atexit = False
 
@@ -151,12 +154,12 @@ class LoopSteps(Steps):
 
     __slots__ = ("_registry",)
 
-    def __init__(self, generator: Any, tenure: Tenure, registry: Registry) -> None:
+    def __init__(self, generator: Foreign, tenure: Tenure, registry: Registry) -> None:
         super().__init__(generator, tenure)
         self._registry: Final = registry
 
     @harmless
-    def _surfaced(self, event: Any) -> None:
+    def _surfaced(self, event: Foreign) -> None:
         tenure = self._tenure
         if event.type == _engine.STATUS_EVENT:
             tenure.terminal = _TERMINAL.get(str(getattr(event.state, "value", "")))

@@ -221,8 +221,8 @@ class Instance:
 
         Args:
             state: The engine's state object.
-            acting: Epoch that acts; a writer that is unknown is taken to be this one, so
-                that nobody is accused without evidence.
+            acting: Epoch that acts; a writer that is unknown is taken to be this one,
+                so that nobody is accused without evidence.
         """
         writers = self.writers
         return {key: writers.get(key, acting) for key in staged_keys(state)}
@@ -235,7 +235,7 @@ class Instance:
                 self.writers.pop(key, None)
 
     def _close_abandoned(self, *, free: bool) -> int | None:
-        """Release the runs whose consumer has left; return the newest that still acts."""
+        """Release runs whose consumer has left; return the newest that still acts."""
         superseded = None
         for run in tuple(self._open):
             if not (run.dropped or (run.guarded and free)):

@@ -1,0 +1,184 @@
+"""Bare asyncio: a task for each unit of work, and nothing that makes it safe.
+
+This is the floor that ratios refer to.
+"""
+
+import asyncio
+import sys
+from typing import Any
+
+from harness import Peer, Prepared, Request, main
+from opentelemetry.trace import Tracer
+from tracing import Tracing
+
+SPANS = 3
+"""What tenure emits in full detail: superstep, execute and commit."""
+
+
+async def increment(number: int) -> int:
+    """Do the work of a unit."""
+    return number + 1
+
+
+def chain(request: Request) -> Prepared:
+    """One task after the other."""
+
+    async def go() -> int:
+        number = 0
+        for _ in range(request.n):
+            number = await asyncio.create_task(increment(number))
+        return number
+
+    return Prepared(go=go, units=request.n, check=lambda got: got == request.n)
+
+
+def fan(request: Request) -> Prepared:
+    """Tasks side by side, gathered."""
+    width = request.workers
+
+    async def work(number: int, place: int) -> int:
+        return number + place
+
+    async def go() -> int:
+        total = 0
+        for _ in range(request.n):
+            answers = await asyncio.gather(*(work(1, place) for place in range(width)))
+            total = sum(answers)
+        return total
+
+    right = width + width * (width - 1) // 2
+    return Prepared(
+        go=go, units=request.n, check=lambda got: got == right, unit="run"
+    )
+
+
+def state(request: Request) -> Prepared:
+    """Tasks that stage into a dict, which is then merged."""
+    keys = [f"k{number}" for number in range(request.keys)]
+
+    async def work(committed: dict[str, int], staged: dict[str, int], x: int) -> int:
+        for key in keys:
+            staged[key] = x
+        return sum(staged.get(key, committed.get(key, 0)) for key in keys)
+
+    async def go() -> int:
+        committed: dict[str, int] = {}
+        total = 0
+        for x in range(request.n):
+            staged: dict[str, int] = {}
+            total = await asyncio.create_task(work(committed, staged, x))
+            committed.update(staged)
+        return total
+
+    right = (request.n - 1) * len(keys)
+    return Prepared(go=go, units=request.n, check=lambda got: got == right)
+
+
+async def _run(steps: int) -> int:
+    number = 0
+    for _ in range(steps):
+        number = await asyncio.create_task(increment(number))
+    return number
+
+
+def runs(request: Request) -> Prepared:
+    """Short chains, one after the other."""
+
+    async def go() -> bool:
+        return all([
+            await _run(request.steps) == request.steps for _ in range(request.n)
+        ])
+
+    return Prepared(go=go, units=request.n, check=bool, unit="run")
+
+
+def concurrent(request: Request) -> Prepared:
+    """Short chains, all at once."""
+
+    async def go() -> list[int]:
+        return await asyncio.gather(*(_run(request.steps) for _ in range(request.n)))
+
+    return Prepared(
+        go=go,
+        units=request.n,
+        check=lambda got: got == [request.steps] * request.n,
+        unit="run",
+    )
+
+
+def traced(request: Request) -> Prepared:
+    """A chain with hand-written spans around each task."""
+    tracing = Tracing()
+    tracer = tracing.provider.get_tracer("bench")
+    spans = request.number("spans", SPANS)
+    body = _BODIES[min(spans, 3)]
+    further = {
+        f"bench.attribute.{number}": "some text" if number % 2 else number
+        for number in range(request.number("attributes", 2) - 2)
+    }
+
+    async def go() -> int:
+        number = 0
+        with tracer.start_as_current_span("run"):
+            for _ in range(request.n):
+                number = await body(tracer, number, further)
+        return number
+
+    return Prepared(
+        go=go,
+        units=request.n,
+        check=lambda got: got == request.n,
+        note=f"{min(spans, 3)} spans a superstep, {len(further) + 2} attributes each",
+        after=tracing.flush,
+        close=tracing.close,
+        spans=tracing.count,
+    )
+
+
+async def _executed(tracer: Tracer, number: int, further: dict[str, Any]) -> int:
+    attributes = {"executor.id": "inc", "superstep": number, **further}
+    with tracer.start_as_current_span("execute", attributes=attributes):
+        return number + 1
+
+
+async def _one_span(tracer: Tracer, number: int, further: dict[str, Any]) -> int:
+    return await asyncio.create_task(_executed(tracer, number, further))
+
+
+async def _two_spans(tracer: Tracer, number: int, further: dict[str, Any]) -> int:
+    attributes = {"workflow": "chain", "superstep": number, **further}
+    with tracer.start_as_current_span("superstep", attributes=attributes):
+        return await _one_span(tracer, number, further)
+
+
+async def _three_spans(tracer: Tracer, number: int, further: dict[str, Any]) -> int:
+    attributes = {"workflow": "chain", "superstep": number, **further}
+    with tracer.start_as_current_span("superstep", attributes=attributes):
+        answer = await _one_span(tracer, number, further)
+        tracer.start_span(
+            "commit", attributes={"cause": "superstep", "superstep": number, **further}
+        ).end()
+        return answer
+
+
+_BODIES = {1: _one_span, 2: _two_spans, 3: _three_spans}
+
+PEER = Peer(
+    "asyncio",
+    None,
+    {
+        "chain": chain,
+        "fan": fan,
+        "state": state,
+        "runs": runs,
+        "concurrent": concurrent,
+        "traced": traced,
+    },
+    {
+        "spans": f"traced: spans a superstep, 1 to 3 ({SPANS}, as tenure emits)",
+        "attributes": "traced: attributes of each span (2)",
+    },
+)
+
+if __name__ == "__main__":
+    sys.exit(main(PEER))

@@ -1,0 +1,165 @@
+"""A scene: one workflow instance in one process, told operation by operation."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tenure.detectors import Detector, Finding
+from tenure.instrumentation.operations import (
+    Claim,
+    Commit,
+    CommitCause,
+    DeliveryKind,
+    Discard,
+    DiscardCause,
+    ForeignDelivery,
+    Late,
+    LateKind,
+    Operation,
+    Outcome,
+    Owner,
+    Release,
+    RunRef,
+    WriteSet,
+)
+
+UNSAID = object()
+
+
+class Scene:
+    """Numbers operations and says who owns, as a recorder would; a detector is fed."""
+
+    def __init__(self) -> None:
+        self.detector = Detector(announce=())
+        self.owner: Owner | None = None
+        self.seq: dict[str, int] = {}
+
+    def run(self, epoch: int, *, run_id: str = "", process: str = "p") -> RunRef:
+        return RunRef("x/1", "press", "i", run_id or f"run-{epoch}", epoch, process)
+
+    def skip(self, count: int = 1, process: str = "p") -> None:
+        """Lose `count` operations of a process."""
+        self.seq[process] = self.seq.get(process, 0) + count
+
+    def head(self, run: RunRef, owner: object) -> dict[str, object]:
+        self.skip(process=run.process)
+        return {
+            "run": run,
+            "seq": self.seq[run.process],
+            "owner": self.owner if owner is UNSAID else owner,
+        }
+
+    def feed(self, operation: Operation) -> tuple[Finding, ...]:
+        return self.detector.feed(operation)
+
+    def claim(
+        self,
+        epoch: int,
+        *,
+        superseded: int | None = None,
+        run_id: str = "",
+        process: str = "p",
+    ) -> tuple[Finding, ...]:
+        run = self.run(epoch, run_id=run_id, process=process)
+        self.owner = Owner(epoch, run.run_id)
+        return self.feed(Claim(**self.head(run, UNSAID), superseded=superseded))
+
+    def release(
+        self, epoch: int, *, run_id: str = "", process: str = "p"
+    ) -> tuple[Finding, ...]:
+        run = self.run(epoch, run_id=run_id, process=process)
+        return self.feed(Release(**self.head(run, UNSAID), outcome=Outcome.COMPLETED))
+
+    def discard(
+        self,
+        epoch: int,
+        writes: dict[str, int] | None,
+        *,
+        omitted: int = 0,
+        fenced: bool = False,
+        ledger: int | None = None,
+        owner: object = UNSAID,
+        cause: DiscardCause = DiscardCause.ABANDONED,
+    ) -> tuple[Finding, ...]:
+        return self.feed(
+            Discard(
+                **self.head(self.run(epoch), owner),
+                writes=write_set(writes, omitted),
+                cause=cause,
+                fenced=fenced,
+                ledger=ledger,
+            )
+        )
+
+    def commit(
+        self,
+        epoch: int,
+        writes: dict[str, int] | None,
+        *,
+        omitted: int = 0,
+        owner: object = UNSAID,
+        inherited: tuple[int, ...] = (),
+        cause: CommitCause = CommitCause.SUPERSTEP,
+        process: str = "p",
+    ) -> tuple[Finding, ...]:
+        return self.feed(
+            Commit(
+                **self.head(self.run(epoch, process=process), owner),
+                writes=write_set(writes, omitted),
+                cause=cause,
+                inherited=inherited,
+            )
+        )
+
+    def late(
+        self,
+        epoch: int,
+        *,
+        ledger: int | None = None,
+        owner: object = UNSAID,
+        kind: LateKind = LateKind.STAGE,
+    ) -> tuple[Finding, ...]:
+        writes = WriteSet((("k", epoch),)) if kind is LateKind.STAGE else None
+        return self.feed(
+            Late(
+                **self.head(self.run(epoch), owner),
+                kind=kind,
+                writes=writes,
+                ledger=ledger,
+            )
+        )
+
+    def deliver(self, epoch: int, origin: int) -> tuple[Finding, ...]:
+        return self.feed(
+            ForeignDelivery(
+                **self.head(self.run(epoch), UNSAID),
+                kind=DeliveryKind.OUTPUT,
+                origin=origin,
+            )
+        )
+
+    def superseded(self) -> "Scene":
+        """Play the usual opening: epoch 2 has replaced epoch 1 by policy."""
+        self.claim(1)
+        self.claim(2, superseded=1)
+        return self
+
+
+def write_set(writes: dict[str, int] | None, omitted: int = 0) -> WriteSet | None:
+    return None if writes is None else WriteSet(tuple(writes.items()), omitted)
+
+
+@pytest.fixture
+def scene() -> Scene:
+    return Scene()
+
+
+@pytest.fixture
+def only() -> Callable[[tuple[Finding, ...]], Finding]:
+    """Return the one finding of several that must be one."""
+
+    def one(found: tuple[Finding, ...]) -> Finding:
+        (finding,) = found
+        return finding
+
+    return one
