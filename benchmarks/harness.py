@@ -18,7 +18,7 @@ import statistics
 import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -70,6 +70,7 @@ class Prepared:
         after: Called at the end of each round, in its time: flushes, for example.
         close: Called when all is done.
         spans: Called after each round: how many spans it made.
+        expected_spans: How many it must have made.
         probe: Where the case takes note of its memory, if it does.
     """
 
@@ -82,6 +83,7 @@ class Prepared:
     after: Callable[[], object] | None = None
     close: Callable[[], object] | None = None
     spans: Callable[[], int] | None = None
+    expected_spans: int | None = None
     probe: "MemoryProbe | None" = None
 
 
@@ -208,11 +210,7 @@ async def measure(peer: Peer, request: Request) -> dict[str, Any]:
 
 async def _warm_up(case: Case, request: Request) -> None:
     size = min(request.warm, request.n)
-    small = Request(
-        request.case, size, request.workers, request.keys, request.steps, 0, 1,
-        request.opts,
-    )  # fmt: skip
-    prepared = case(small)
+    prepared = case(replace(request, n=size))
     if prepared.before is not None:
         await prepared.before()
     await _round(prepared)
@@ -235,8 +233,8 @@ async def _round(prepared: Prepared) -> _Round:
     if prepared.after is not None:
         prepared.after()
     cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
-    right = bool(prepared.check(result))
     spans = None if prepared.spans is None else prepared.spans()
+    right = bool(prepared.check(result)) and spans == prepared.expected_spans
     return _Round(cpu, wall, right, spans)
 
 

@@ -1,5 +1,7 @@
 """The OpenTelemetry SDK of the traced cases: every span is kept, none is dropped."""
 
+from typing import Any
+
 from harness import UnsupportedError
 from opentelemetry.trace import TracerProvider
 
@@ -33,6 +35,10 @@ class Tracing:
     def provider(self) -> TracerProvider:
         """Where tracers come from."""
         return self._provider
+
+    def add(self, processor: Any) -> None:
+        """Add a span processor."""
+        self._provider.add_span_processor(processor)
 
     def flush(self) -> None:
         """Wait until every span has been exported."""

@@ -264,11 +264,38 @@ def test_characters_that_a_terminal_lacks_are_replaced(tmp_path: Path):
     assert re.search(r"x discards \(\w+\): answer:second", unfolded(done.stdout))
 
 
-def test_a_reader_that_goes_away_is_no_error(tmp_path: Path):
-    program = "import os; os.close(1)\n" + PROGRAM
-    done = run("demo", "--engine", "tenure", cwd=tmp_path, program=program)
+@pytest.mark.parametrize("form", ["--json", "--output=spans.jsonl"])
+def test_a_reader_that_goes_away_ends_the_demo_quietly(tmp_path: Path, form: str):
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, "demo", "--engine", "tenure", form],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        told = process.stderr.read()
 
-    assert "Traceback" not in done.stderr
+    assert told == b""
+    assert process.returncode == 1
+
+
+def test_a_setting_that_cannot_be_used_is_one_line(tmp_path: Path):
+    done = run("demo", "--json", cwd=tmp_path, TENURE_DETAIL="everything")
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "tenure: TENURE_DETAIL='everything' cannot be used: use one of ownership, "
+        "supersteps, executors\n"
+    )
+
+
+@pytest.mark.parametrize("detail", ["ownership", "supersteps"])
+def test_less_detail_changes_nothing_of_the_outcome(tmp_path: Path, detail: str):
+    done = run("demo", "--json", cwd=tmp_path, TENURE_DETAIL=detail)
+
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 WITHOUT_WATCHING = """

@@ -177,6 +177,7 @@ def test_export_after_shutdown_says_that_it_failed(tmp_path: Path):
     exporter.shutdown()
 
     assert exporter.export(ended_spans()) is SpanExportResult.FAILURE
+    assert exporter.lost_spans == 2
 
 
 def test_a_full_disk_is_a_failed_export_and_not_an_error(
@@ -190,6 +191,49 @@ def test_a_full_disk_is_a_failed_export_and_not_an_error(
 
     exporter.shutdown()
     assert "could not be written to /dev/full" in caplog.text
+    assert (exporter.written_spans, exporter.lost_spans) == (0, 2)
+
+
+def test_a_link_stays_a_link_when_its_file_is_replaced(tmp_path: Path):
+    target, link = tmp_path / "target.jsonl", tmp_path / "link.jsonl"
+    target.write_text("old\n")
+    link.symlink_to(target)
+    exporter = JsonLinesSpanExporter(link, replace=True)
+
+    exporter.export(ended_spans())
+    exporter.shutdown()
+
+    assert link.is_symlink()
+    assert json.loads(target.read_text())["resourceSpans"]
+
+
+def test_a_pipe_is_written_to_at_once_and_never_replaced(tmp_path: Path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    exporter = JsonLinesSpanExporter(pipe, replace=True)
+
+    exporter.export(ended_spans())
+    read = os.read(reader, 100_000)
+    exporter.shutdown()
+
+    os.close(reader)
+    assert pipe.is_fifo()
+    assert json.loads(read)["resourceSpans"]
+
+
+def test_a_file_that_cannot_take_its_place_counts_its_spans_as_lost(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    path = tmp_path / "spans.jsonl"
+    exporter = JsonLinesSpanExporter(path, replace=True)
+    exporter.export(ended_spans())
+    path.mkdir()
+
+    exporter.shutdown()
+
+    assert (exporter.written_spans, exporter.lost_spans) == (0, 2)
+    assert "could not be put at" in caplog.text
 
 
 def test_a_file_that_cannot_be_opened_is_refused_at_once(tmp_path: Path):

@@ -1,5 +1,7 @@
 """The one mouth: what is told, to whom, and how spans hang together."""
 
+from contextvars import copy_context
+
 import pytest
 from opentelemetry import context as otel_context
 from opentelemetry import trace
@@ -199,6 +201,18 @@ class TestWhatListenersHear:
         releases = [found for found in heard if isinstance(found, Release)]
         assert [found.outcome for found in releases] == [Outcome.SUPERSEDED]
 
+    def test_a_superstep_ends_once(self, heard):
+        run = Recorder("engine/1.2").instance("press", "default").run("r1")
+        run.claim(FIRST)
+        run.superstep_started(FIRST, 1)
+        run.superstep_ended(FIRST, 1)
+        run.superstep_ended(FIRST, 1)
+        assert [type(operation) for operation in heard] == [
+            Claim,
+            SuperstepStart,
+            SuperstepEnd,
+        ]
+
     def test_a_superstep_whose_start_nobody_heard_has_no_end(self, listen):
         run = Recorder("engine/1.2").instance("press", "default").run("r1")
         run.claim(FIRST)
@@ -396,6 +410,34 @@ class TestSpans:
         assert parent_of(saved) == id_of(traces.named("run press"))
         assert saved.attributes["tenure.checkpoint.parts"] == ("writer",)
         assert saved.attributes["tenure.checkpoint.epochs"] == (1,)
+
+
+class TestUserCode:
+    def test_spans_of_user_code_are_inside_the_executor_that_made_them(self, traces):
+        tracer = traces.provider.get_tracer("user")
+
+        def user_code() -> None:
+            run = recorder_for(traces).instance("press", "default").run("r1")
+            run.claim(FIRST)
+            span = run.executor_started("writer", 1)
+            run.make_current(span)
+            tracer.start_span("inside").end()
+            run.make_current(None)
+            tracer.start_span("after").end()
+            run.executor_ended(FIRST, span, "writer", 1)
+            run.ended(Outcome.COMPLETED)
+
+        copy_context().run(user_code)
+        executor, run = traces.named("execute writer"), traces.named("run press")
+        assert parent_of(traces.named("inside")) == id_of(executor)
+        assert parent_of(traces.named("after")) == id_of(run)
+
+    def test_a_run_that_is_not_recorded_leaves_the_current_context_alone(self, heard):
+        run = Recorder("engine/1.2").instance("press", "default").run("r1")
+        run.claim(FIRST)
+        before = otel_context.get_current()
+        run.make_current(run.executor_started("writer", 1))
+        assert otel_context.get_current() is before
 
 
 class TestOwnership:

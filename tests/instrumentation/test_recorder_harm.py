@@ -148,6 +148,8 @@ class TestSampling:
         instance = Recorder("engine/1.2", tracer_provider=provider).instance("p", "i")
         everything(instance.run("r1"))
         assert [type(operation) for operation in heard] == EVERYTHING
+        # A span that nobody keeps is no evidence.
+        assert all(operation.span is None for operation in heard)
 
     def test_a_record_only_sampler_that_goes_by_the_epoch_sees_the_whole_run(self):
         seen = Seen()

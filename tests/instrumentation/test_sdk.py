@@ -442,6 +442,39 @@ assert not isinstance(trace.get_tracer_provider(), TracerProvider)
     assert told.startswith(f"{variable}={value!r} cannot be used: {remedy}")
 
 
+def test_a_queue_that_the_sdk_refuses_is_named_too():
+    told = succeed(
+        SIGNALS
+        + """
+from tenure.instrumentation import TelemetryConfigError
+try:
+    configure_otlp()
+except TelemetryConfigError as error:
+    print(error)
+""",
+        OTEL_BSP_MAX_QUEUE_SIZE="10",
+    )
+
+    assert told.startswith("OTEL_BSP_*=\"{'OTEL_BSP_MAX_QUEUE_SIZE': '10'}\"")
+    assert "max_export_batch_size" in told
+
+
+def test_a_sampler_that_is_handed_in_decides(http_receiver: Receiver):
+    succeed(
+        SIGNALS
+        + """
+from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
+configure_otlp(sampler=ALWAYS_OFF)
+emit()
+""",
+        OTEL_EXPORTER_OTLP_ENDPOINT=http_receiver.endpoint,
+        OTEL_EXPORTER_OTLP_PROTOCOL="http/protobuf",
+    )
+
+    assert http_receiver.spans() == []
+    assert http_receiver.log_names() == {"it.happened"}
+
+
 def test_an_http_endpoint_without_a_scheme_is_refused():
     told = succeed(
         SIGNALS

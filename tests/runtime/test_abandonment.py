@@ -395,3 +395,17 @@ async def test_a_background_task_of_a_finished_run_writes_into_nothing(
     assert dict(workflow.state) == {"a_key": "a", "b_key": "b"}
     assert [one.name for one in operations].count("late") == 1
     assert detector.verdict is Verdict.CLEAN
+
+
+async def test_a_run_that_is_cancelled_before_its_first_step_gives_its_claim_back(
+    workflow: Workflow, held: HeldExecutor, operations: list[Operation]
+) -> None:
+    caller = asyncio.create_task(workflow.run("a"))
+    await turns(1)
+    caller.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await caller
+    assert not held.staged["a"].is_set()
+    outcomes = [one.outcome for one in operations if isinstance(one, Release)]
+    assert outcomes == [Outcome.CANCELLED]
+    await next_run_succeeds(workflow, held)

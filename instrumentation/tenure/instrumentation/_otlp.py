@@ -4,7 +4,8 @@ This module needs `tenure[otlp]`.
 """
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeVar, final
 
 # ruff: noqa: TID251 - the part of sdk.py that is loaded when it is used
@@ -165,9 +166,9 @@ class Pipelines:
             exporter = CountingSpanExporter(_exporter(Signal.TRACES, _span_exporter))
             self.span_exporter = exporter
             size = _queue_size("OTEL_BSP_MAX_QUEUE_SIZE", self._max_queue_size)
-            provider.add_span_processor(
-                _batching("OTEL_BSP_*", partial(BatchSpanProcessor, exporter), size)
-            )
+            with _naming("OTEL_BSP_"):
+                batching = BatchSpanProcessor(exporter, max_queue_size=size)
+            provider.add_span_processor(batching)
         return provider
 
     def _metrics(self) -> MeterProvider:
@@ -182,15 +183,22 @@ class Pipelines:
         if variables.exported(Signal.LOGS):
             exporter = _exporter(Signal.LOGS, _log_exporter)
             size = _queue_size("OTEL_BLRP_MAX_QUEUE_SIZE", self._max_queue_size)
-            batching = partial(BatchLogRecordProcessor, exporter)
-            provider.add_log_record_processor(_batching("OTEL_BLRP_*", batching, size))
+            with _naming("OTEL_BLRP_"):
+                batching = BatchLogRecordProcessor(exporter, max_queue_size=size)
+            provider.add_log_record_processor(batching)
         return provider
 
 
-def _batching(
-    variables: str, processor: Callable[[NamedArg(int | None, "max_queue_size")], _T], size: int | None
-) -> _T:
-    ...
+@contextmanager
+def _naming(prefix: str) -> Generator[None]:
+    """Name the variables where the SDK refuses what it reads from them."""
+    try:
+        yield
+    except ValueError as error:
+        found = {
+            name: value for name, value in os.environ.items() if name.startswith(prefix)
+        }
+        raise TelemetryConfigError(f"{prefix}*", str(found), str(error)) from error
 
 
 def _queue_size(variable: str, size: int) -> int | None:

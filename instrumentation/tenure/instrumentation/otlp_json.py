@@ -66,7 +66,8 @@ class JsonLinesSpanExporter(SpanExporter):
 
     Lines are appended whole, so that several processes may share a file and a reader
     never meets half a batch that is followed by another. With `replace`, nothing is
-    seen at `path` until `shutdown`, which puts the complete file there in one step.
+    seen at `path` until `shutdown`, which puts the complete file there in one step;
+    what is not a regular file, such as a pipe, is written to at once all the same.
 
     Safe to call from any thread.
 
@@ -81,16 +82,18 @@ class JsonLinesSpanExporter(SpanExporter):
 
     def __init__(self, path: str | os.PathLike[str], *, replace: bool = False) -> None:
         self.path: Final = Path(path)
+        # A link stays one: what it points to is replaced.
+        self._target: Final = Path(os.path.realpath(path))
         self._written: Final = (
-            self.path.with_name(f".{self.path.name}.{os.getpid()}.partial")
-            if replace
-            else self.path
+            self._target.with_name(f".{self._target.name}.{os.getpid()}.partial")
+            if replace and (self._target.is_file() or not self._target.exists())
+            else self._target
         )
         self._writing: Final = threading.Lock()
         # Guarded by `_writing`; -1 once shut down.
         self._file = _open(self._written, fresh=replace)
         # Whether the file ends in the middle of a line, ours or a dead process's.
-        self._torn = not replace and _ends_inside_a_line(self.path)
+        self._torn = _ends_inside_a_line(self._written)
         self._kept = 0
         self._lost = 0
 
@@ -130,14 +133,13 @@ class JsonLinesSpanExporter(SpanExporter):
             if file < 0:
                 return
             try:
-                if self._written != self.path:
-                    os.fsync(file)
-                    self._written.replace(self.path)
+                if self._written == self._target:
+                    os.close(file)
+                else:
+                    _put(file, self._written, self._target)
             except OSError as error:
                 _logger.warning("Spans could not be put at %s: %s", self.path, error)
                 self._lost, self._kept = self._lost + self._kept, 0
-            finally:
-                os.close(file)
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         """Return true: every line is handed to the operating system when exported."""
@@ -161,10 +163,22 @@ class JsonLinesSpanExporter(SpanExporter):
 def _open(path: Path, *, fresh: bool) -> int:
     """Open `path` so that each write lands whole at its end, whoever else writes."""
     start = os.O_TRUNC if fresh else 0
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | start, 0o666)
+    binary = getattr(os, "O_BINARY", 0)  # where the system would translate line ends
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | start | binary, 0o666)
+
+
+def _put(file: int, written: Path, target: Path) -> None:
+    """Close `file` and move what was written to where it belongs, or fail."""
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
+    written.replace(target)
 
 
 def _ends_inside_a_line(path: Path) -> bool:
+    if not path.is_file():
+        return False
     with path.open("rb") as file:
         if file.seek(0, os.SEEK_END) == 0:
             return False

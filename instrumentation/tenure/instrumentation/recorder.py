@@ -2,8 +2,10 @@
 
 A recorder hands each operation to the listeners of this process, whether or not an SDK
 is present, and emits it as a span. Only this part of tenure touches OpenTelemetry's
-API on behalf of an engine. It never attaches a context: parents are passed explicitly,
-because a span that is current across a `yield` becomes the parent of the next run.
+API on behalf of an engine. Parents are passed explicitly, because a span that is
+current across a `yield` becomes the parent of the next run. One method attaches a
+context, `RunRecorder.make_current`, in tasks that the engine made and that end with the
+run.
 
 A recorder never raises into its caller, never blocks and never records values. It must
 not be called from a finalizer: exporters hold locks that the interrupted code may own.

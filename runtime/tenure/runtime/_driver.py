@@ -43,6 +43,12 @@ async def drive(run: Run) -> None:
         _conclude(run, None)
 
 
+def settle(run: Run) -> None:
+    """End a run whose task was cancelled before it began; others have ended already."""
+    if not run.ended:
+        _conclude(run, _spawn.CANCELLED())
+
+
 async def _run_supersteps(run: Run) -> None:
     graph = run.instance.graph
     dispatches = graph.dispatches()

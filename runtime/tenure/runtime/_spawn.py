@@ -30,7 +30,10 @@ def running_loop() -> Loop | None:
 
 
 def start_task(
-    body: Coroutine[Any, Any, None], context: contextvars.Context, name: str
+    body: Coroutine[Any, Any, None],
+    context: contextvars.Context,
+    name: str,
+    at_end: Callable[[], object],
 ) -> Task[None]:
     """Start `body` as a task that is kept until it ends.
 
@@ -38,10 +41,17 @@ def start_task(
         body: What the task does.
         context: The context it runs in.
         name: Name of the task, for debuggers.
+        at_end: Called before anybody who awaits the task goes on, even if the task was
+            cancelled before `body` began.
     """
     task = asyncio.get_running_loop().create_task(body, name=name, context=context)
     _alive.add(task)
-    task.add_done_callback(_alive.discard)
+
+    def ended(task: Task[None]) -> None:
+        _alive.discard(task)
+        at_end()
+
+    task.add_done_callback(ended)
     return task
 
 

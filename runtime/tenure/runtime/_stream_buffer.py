@@ -64,7 +64,7 @@ class EventBuffer:
                 return None
             await self._readers.wait()
         entry = self._entries.popleft()
-        self._full_since = None
+        self._full_since = time.monotonic() if self.full else None
         self._writers.wake()
         return entry
 

@@ -97,7 +97,7 @@ def committed(workflow: Workflow) -> dict[str, Any]:
     return {key: value for key, value in state.items() if not key.startswith("_")}
 
 
-def routed(*targets: Executor) -> Workflow:
+def routed(*targets: Executor) -> WorkflowBuilder:
     """Build a router that sends `a…` to the first target and `b…` to the second."""
 
     async def route(message: str, context: WorkflowContext[str, str]) -> None:
@@ -177,19 +177,21 @@ async def lost_write_while_the_successor_drops() -> Told:
     """S1 again, but what drops the last reference runs inside the successor."""
     gates, held = Gates(), []
 
-    async def act(message: str, context: WorkflowContext[str, str]) -> None:
-        context.set_state(f"{message}_key", message)
-        gates[f"{message} staged"].set()
-        if message == "a":
-            await forever()
+    async def left(message: str, context: WorkflowContext[str, str]) -> None:
+        context.set_state("a_key", message)
+        gates["a staged"].set()
+        await forever()
+
+    async def right(message: str, context: WorkflowContext[str, str]) -> None:
+        context.set_state("b_key", message)
         held.clear()
         await turns(20)
         await context.yield_output(message)
 
-    workflow = WorkflowBuilder(start_executor=Does("one", act)).build()
+    workflow = routed(Does("wa", left), Does("wb", right)).build()
     stream = workflow.run("a", stream=True)
     async for event in stream:
-        if event.type == "executor_invoked":
+        if event.type == "executor_invoked" and event.executor_id == "wa":
             break
     await gates["a staged"].wait()
     # Whatever holds the iterator and not the stream passes the engine's guard: a
