@@ -3,6 +3,7 @@
 Its telemetry is off. It gets no checkpoint storage and no streaming, as the others.
 """
 
+import asyncio
 import importlib.util
 import logging
 import sys
@@ -146,14 +147,17 @@ def state(request: Request) -> Prepared:
     return Prepared(go=go, units=last, check=lambda got: got == right)
 
 
+def straight(steps: int) -> Workflow:
+    """Draw a chain of that many executors."""
+    executors = [Increment(f"e{place}", steps) for place in range(steps)]
+    builder = WorkflowBuilder(start_executor=executors[0], output_from="all")
+    return builder.add_chain(executors).build() if steps > 1 else builder.build()
+
+
 def runs(request: Request) -> Prepared:
     """Runs of one workflow, one after the other."""
     steps = request.steps
-    executors = [Increment(f"e{place}", steps) for place in range(steps)]
-    builder = WorkflowBuilder(start_executor=executors[0], output_from="all")
-    if steps > 1:
-        builder = builder.add_chain(executors)
-    workflow = builder.build()
+    workflow = straight(steps)
 
     async def go() -> bool:
         right = True
@@ -164,10 +168,36 @@ def runs(request: Request) -> Prepared:
     return Prepared(go=go, units=request.n, check=bool, unit="run")
 
 
+def concurrent(request: Request) -> Prepared:
+    """Runs of as many workflows, all at once; making them is not in the time."""
+    steps = request.steps
+    workflows = [straight(steps) for _ in range(request.n)]
+
+    async def one(workflow: Workflow) -> int:
+        return (await workflow.run(0)).get_outputs()[0]
+
+    async def go() -> list[int]:
+        return await asyncio.gather(*map(one, workflows))
+
+    return Prepared(
+        go=go,
+        units=request.n,
+        check=lambda got: got == [steps] * request.n,
+        unit="run",
+        note="a workflow for each run, made before",
+    )
+
+
 PEER = Peer(
     NAME,
     "agent-framework-core",
-    {"chain": chain, "fan": fan, "state": state, "runs": runs},
+    {
+        "chain": chain,
+        "fan": fan,
+        "state": state,
+        "runs": runs,
+        "concurrent": concurrent,
+    },
 )
 
 if __name__ == "__main__":

@@ -47,9 +47,7 @@ def fan(request: Request) -> Prepared:
         return total
 
     right = width + width * (width - 1) // 2
-    return Prepared(
-        go=go, units=request.n, check=lambda got: got == right, unit="run"
-    )
+    return Prepared(go=go, units=request.n, check=lambda got: got == right, unit="run")
 
 
 def state(request: Request) -> Prepared:

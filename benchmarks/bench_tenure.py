@@ -269,8 +269,9 @@ def traced(request: Request) -> Prepared:
     return Prepared(
         go=_awaited(workflow),
         units=last,
-        check=lambda got: got == last
-        and (detector is None or detector.verdict is Verdict.CLEAN),
+        check=lambda got: (
+            got == last and (detector is None or detector.verdict is Verdict.CLEAN)
+        ),
         note=f"{int(detail)} spans a superstep",
         after=tracing.flush,
         close=tracing.close,

@@ -255,7 +255,7 @@ def parse(peer: Peer, arguments: Sequence[str] | None = None) -> Request:
         epilog=_explanations(peer),
         allow_abbrev=False,
     )
-    count = _counting_from(1)
+    count = counting_from(1)
     parser.add_argument("case", metavar="CASE", choices=sorted(CASES), help="see below")
     parser.add_argument("n", metavar="N", type=count, help="how many of them")
     parser.add_argument(
@@ -269,7 +269,7 @@ def parse(peer: Peer, arguments: Sequence[str] | None = None) -> Request:
     )
     parser.add_argument(
         "--warm",
-        type=_counting_from(0),
+        type=counting_from(0),
         default=50,
         metavar="M",
         help="size of the warm-up, which is not timed; 0 for none (50)",
@@ -295,7 +295,9 @@ def parse(peer: Peer, arguments: Sequence[str] | None = None) -> Request:
     return Request(**given)
 
 
-def _counting_from(least: int) -> Callable[[str], int]:
+def counting_from(least: int) -> Callable[[str], int]:
+    """Return what reads a number of at least `least` from a command line."""
+
     def read(text: str) -> int:
         try:
             number = int(text)

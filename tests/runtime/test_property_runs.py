@@ -39,6 +39,7 @@ class Plan:
     failing: tuple[int, int] | None
     waits: int
     cleanup: int
+    stubborn: bool
     ending: str
     leave_after: int
     policy: str
@@ -58,6 +59,7 @@ def plans() -> st.SearchStrategy[Plan]:
         failing=st.none() | st.tuples(st.integers(0, 3), st.integers(0, 2)),
         waits=st.integers(0, 4),
         cleanup=st.integers(0, 12),
+        stubborn=st.booleans(),
         ending=st.sampled_from(["await", "cancel", "drop", "close", "keep"]),
         leave_after=st.integers(1, 25),
         policy=st.sampled_from(["supersede", "wait"]),
@@ -81,6 +83,9 @@ class Worker(Executor):
         ctx.set_state(LOG, [key])
         try:
             await turns(plan.waits)
+        except asyncio.CancelledError:
+            if not plan.stubborn:
+                raise
         finally:
             if plan.cleanup:
                 await turns(plan.cleanup)
@@ -145,7 +150,7 @@ def whole_supersteps(state: dict[str, Any], plan: Plan, trail: Trail) -> None:
 
 
 @settings(
-    max_examples=120,
+    max_examples=300,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )

@@ -119,7 +119,9 @@ class Detector:
 
         `violated` after a proven violation. `clean` only if every instance's positions
         have no gap, its claims have all been seen, its last run has released, and no
-        fence was found broken. Everything else is `inconclusive`, silence included.
+        fence was found broken. Everything else is `inconclusive`, silence included. A
+        run of which nothing at all arrived, after the last one that did, is beyond
+        knowing.
         """
         return self._judge.verdict
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from tenure.runtime._graph import Edge, FanInEdge, Graph
-from tenure.runtime._types import describe, element_of, may_flow
+from tenure.runtime._types import describe, elements_of, may_flow
 from tenure.runtime.errors import DefinitionError
 
 
@@ -51,7 +51,7 @@ def _check_types(graph: Graph, edge: Edge, source: str, target: str) -> None:
     ]
     taken = [handler.message for handler in graph.executors[target].dispatch.handlers]
     if isinstance(edge, FanInEdge):
-        taken = [held for held in map(element_of, taken) if held is not None]
+        taken = [held for annotation in taken for held in elements_of(annotation)]
     if any(may_flow(one, other) for one in sent for other in taken):
         return
     sends = " or ".join(map(describe, sent)) or "nothing"

@@ -184,14 +184,14 @@ class Instance:
         run.check()
         writes = run.ledger.merge(self._state.values)
         with self._lock:
+            owner = self._ownership.owner
             if not self._ownership.owns(run.epoch):
-                owner = self._ownership.owner
                 raise OwnershipLostError("commit", run.epoch, owner.epoch)
             self._state.commit(writes)
         voice = run.voice
         if voice.telling or voice.measuring:
             staged = dict.fromkeys(writes, int(run.epoch))
-            voice.commit(run.owner, staged, index=run.index)
+            voice.commit(owner, staged, index=run.index)
         return writes
 
     def release(self, run: Run, outcome: Outcome) -> None:

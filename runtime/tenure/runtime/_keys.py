@@ -16,7 +16,8 @@ class StateKey(Generic[T]):
     Attributes:
         name: Name of the key; a plain string with this name means the same key.
         reduce: Joins what siblings stage in one superstep, and the committed value, in
-            graph order. Without one, two siblings that stage the key conflict.
+            graph order. Without one, two siblings that stage the key conflict, and so
+            do two that declare different ones.
     """
 
     name: str
@@ -31,6 +32,10 @@ def append(committed: Sequence[Any] | None, staged: Sequence[Any]) -> list[Any]:
 def last(_committed: object, staged: T) -> T:
     """Keep the value of the executor that comes last in the graph."""
     return staged
+
+
+PURE: Final[tuple[Reducer, ...]] = (append, last)
+"""Reducers that are known to leave their arguments as they are."""
 
 
 class _Deleted:

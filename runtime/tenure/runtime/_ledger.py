@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from tenure.runtime._epoch import Epoch
-from tenure.runtime._keys import DELETED, MISSING, Reducer
+from tenure.runtime._isolation import isolate
+from tenure.runtime._keys import DELETED, MISSING, PURE, Reducer
 from tenure.runtime.errors import WriteConflictError
 
 _NOTHING: Mapping[str, Any] = {}
@@ -69,7 +70,10 @@ class Page:
         if staged is DELETED:
             return MISSING
         if self.reducers is not None and key in self.reducers:
-            return self.reducers[key](self.base.get(key), staged)
+            reducer = self.reducers[key]
+            if reducer not in PURE:
+                staged = isolate(staged, f"state key {key!r}")
+            return _reduce(reducer, key, self.base.get(key), staged)
         return staged
 
 
@@ -113,8 +117,8 @@ class Ledger:
             Each key to commit and its value, or `DELETED`.
 
         Raises:
-            WriteConflictError: Two executors staged a key that has no reducer. The
-                pages stay, to be discarded.
+            WriteConflictError: Two executors staged a key that has no reducer, or not
+                the same one. The pages stay, to be discarded.
         """
         pages = self._pages
         if len(pages) == 1:
@@ -158,7 +162,7 @@ def _reduced(page: Page, committed: Mapping[str, Any]) -> dict[str, Any]:
     if page.reducers is None:
         return page.writes
     return {
-        key: page.reducers[key](committed.get(key), value)
+        key: _reduce(page.reducers[key], key, committed.get(key), value)
         if key in page.reducers
         else value
         for key, value in page.writes.items()
@@ -178,11 +182,28 @@ def _joined(pages: list[Page], committed: Mapping[str, Any]) -> dict[str, Any]:
             if reducer is None:
                 merged[key] = value
             elif first is page:
-                merged[key] = reducer(committed.get(key), value)
+                merged[key] = _reduce(reducer, key, committed.get(key), value)
             else:
                 merged[key] = reducer(merged[key], value)
     return merged
 
 
 def _joinable(first: Page, reducer: Reducer | None, key: str) -> bool:
-    return reducer is not None and key in (first.reducers or _NOTHING)
+    """Say whether two siblings agree on how to join their writes of `key`."""
+    return reducer is not None and (first.reducers or _NOTHING).get(key) == reducer
+
+
+def _reduce(
+    reducer: Reducer,
+    key: str,
+    committed: Any,  # noqa: ANN401 - state holds any value
+    staged: Any,  # noqa: ANN401
+) -> Any:  # noqa: ANN401
+    """Join a staged value to the committed one, which stays as it is.
+
+    A reducer may work in place, as `operator.iadd` does: it gets a copy of what
+    snapshots and a failed superstep's successor still look at.
+    """
+    if reducer not in PURE:
+        committed = isolate(committed, f"state key {key!r}")
+    return reducer(committed, staged)

@@ -1,7 +1,7 @@
 """Messages between two supersteps, and where they go. Pure, one mailbox per run."""
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from opentelemetry.trace import SpanContext
@@ -16,7 +16,7 @@ from tenure.runtime._graph import (
     SwitchEdge,
 )
 from tenure.runtime._isolation import isolate
-from tenure.runtime._types import accepts, element_of
+from tenure.runtime._types import accepts, elements_of
 from tenure.runtime.errors import IsolationError, MessageTypeError, UnknownTargetError
 
 
@@ -121,6 +121,8 @@ class Router:
             the message.
 
         Raises:
+            MessageTypeError: A switch or a selection chose an executor that does not
+                take it.
             UnknownTargetError: A selection named an executor that is not a target.
         """
         message = sent.message
@@ -147,25 +149,32 @@ class Router:
                 return [edge] if self._fan_in_takes(edge, message) else []
             case SingleEdge():
                 fits = edge.condition is None or edge.condition(message)
-                chosen = [edge.target] if fits else []
+                chosen = self._takers(edge.targets, message) if fits else []
             case SwitchEdge():
-                chosen = [_switched(edge, message)]
+                chosen = self._named([_switched(edge, message)], message)
             case FanOutEdge():
                 chosen = self._selected(edge, message)
-        return [
-            name
-            for name in chosen
-            if target in (None, name) and self._dispatches[name].find(message)
-        ]
+        return [name for name in chosen if target in (None, name)]
 
     def _selected(self, edge: FanOutEdge, message: object) -> list[str]:
         if edge.select is None:
-            return list(edge.targets)
+            return self._takers(edge.targets, message)
         chosen = list(edge.select(message, edge.targets))
         for name in chosen:
             if name not in edge.targets:
                 raise UnknownTargetError(self.source, name, edge.targets)
-        return chosen
+        return self._named(chosen, message)
+
+    def _takers(self, names: Iterable[str], message: object) -> list[str]:
+        """Return those that take a message of this type."""
+        return [name for name in names if self._dispatches[name].find(message)]
+
+    def _named(self, names: list[str], message: object) -> list[str]:
+        """Insist that those take the message which the graph's author chose for it."""
+        for name in names:
+            if self._dispatches[name].find(message) is None:
+                raise self._nobody(message, (name,))
+        return names
 
     def _check(self, message: object, target: str | None) -> None:
         for edge in self.edges:
@@ -174,12 +183,13 @@ class Router:
                     if self._plain and target is None:
                         self._known.add(type(message))
                     return
+        raise self._nobody(message, self.targets if target is None else (target,))
+
+    def _nobody(self, message: object, names: tuple[str, ...]) -> MessageTypeError:
         takers = tuple(
-            f"{name!r} takes {dispatch.takes()}"
-            for name, dispatch in self._dispatches.items()
-            if target in (None, name)
+            f"{name!r} takes {self._dispatches[name].takes()}" for name in names
         )
-        raise MessageTypeError(self.source, type(message).__qualname__, takers)
+        return MessageTypeError(self.source, type(message).__qualname__, takers)
 
     def _takes(self, edge: Edge, name: str, message: object) -> bool:
         if isinstance(edge, FanInEdge):
@@ -187,11 +197,11 @@ class Router:
         return self._dispatches[name].find(message) is not None
 
     def _fan_in_takes(self, edge: FanInEdge, message: object) -> bool:
-        held = (
-            element_of(handler.message)
+        return any(
+            accepts(held, message)
             for handler in self._dispatches[edge.target].handlers
+            for held in elements_of(handler.message)
         )
-        return any(one is not None and accepts(one, message) for one in held)
 
 
 def _switched(edge: SwitchEdge, message: object) -> str:

@@ -9,6 +9,15 @@ from typing import Any, Final, Literal, TypeVar, Union, get_args, get_origin
 NOTHING: Final = (None, type(None), typing.Never, typing.NoReturn)
 """Annotations that say "sends nothing"."""
 
+_WIDENED: Final[Mapping[Any, tuple[type, ...]]] = {
+    float: (float, int),
+    complex: (complex, float, int),
+}
+"""What type checkers let pass for a number, though no class says so."""
+
+_CONTAINERS: Final = frozenset({"builtins", "collections", "collections.abc"})
+"""Modules whose generic classes mean by their arguments what they hold."""
+
 
 def alternatives(annotation: Any) -> tuple[Any, ...]:  # noqa: ANN401 - annotations
     """Return the members of a union, or the annotation alone."""
@@ -49,7 +58,11 @@ def is_plain(annotation: Any) -> bool:  # noqa: ANN401 - annotations are any obj
     return all(
         member is Any
         or member is None
-        or (isinstance(member, type) and get_origin(member) is None)
+        or (
+            isinstance(member, type)
+            and get_origin(member) is None
+            and not _is_protocol(member)
+        )
         for member in alternatives(annotation)
     )
 
@@ -67,22 +80,28 @@ def may_flow(sent: Any, taken: Any) -> bool:  # noqa: ANN401 - annotations
     )
 
 
-def element_of(annotation: Any) -> Any | None:  # noqa: ANN401 - annotations
-    """Return what a list annotation holds; `None` if it does not take a list."""
+def elements_of(annotation: Any) -> tuple[Any, ...]:  # noqa: ANN401 - annotations
+    """Return what the lists hold that `annotation` takes; nothing if it takes none."""
+    return tuple(
+        held for member in alternatives(annotation) for held in _elements_of_one(member)
+    )
+
+
+def _elements_of_one(annotation: Any) -> tuple[Any, ...]:  # noqa: ANN401
     if annotation is Any:
-        return Any
+        return (Any,)
     origin = get_origin(annotation) or annotation
     if not isinstance(origin, type) or not issubclass(list, origin):
-        return None
-    arguments = get_args(annotation)
-    return arguments[0] if arguments else Any
+        return ()
+    return get_args(annotation) or (Any,)
 
 
 def _is_instance(value: object, kind: Any) -> bool:  # noqa: ANN401 - annotations
     if typing.is_typeddict(kind):
         return isinstance(value, dict)
+    kinds: Any = _WIDENED.get(kind, kind)
     try:
-        return isinstance(value, kind)
+        return isinstance(value, kinds)
     except TypeError:  # a protocol that is not runtime-checkable, a NewType, …
         supertype = getattr(kind, "__supertype__", None)
         return True if supertype is None else accepts(supertype, value)
@@ -90,6 +109,8 @@ def _is_instance(value: object, kind: Any) -> bool:  # noqa: ANN401 - annotation
 
 def _elements_fit(origin: Any, annotation: Any, value: Any) -> bool:  # noqa: ANN401
     arguments = get_args(annotation)
+    if origin.__module__ not in _CONTAINERS:
+        return True
     if origin is tuple:
         if len(arguments) == 2 and arguments[1] is Ellipsis:
             return all(accepts(arguments[0], item) for item in value)
@@ -98,7 +119,7 @@ def _elements_fit(origin: Any, annotation: Any, value: Any) -> bool:  # noqa: AN
             for argument, item in zip(arguments, value, strict=True)
         )
     if issubclass(origin, Mapping):
-        keys, values = arguments
+        keys, values = (*arguments, Any)[:2]  # a Counter names its keys only
         return all(
             accepts(keys, key) and accepts(values, item) for key, item in value.items()
         )
@@ -127,12 +148,18 @@ def _kind(annotation: Any) -> type | None:  # noqa: ANN401 - annotations
     kind = get_origin(annotation) or annotation
     if typing.is_typeddict(kind):
         return dict
-    if isinstance(kind, type) and not getattr(kind, "_is_protocol", False):
+    if isinstance(kind, type) and not _is_protocol(kind):
         return kind
     return None
 
 
+def _is_protocol(kind: type) -> bool:
+    return bool(getattr(kind, "_is_protocol", False))
+
+
 def _related(source: type, target: type) -> bool:
+    if source in _WIDENED.get(target, ()):
+        return True
     try:
         return issubclass(source, target) or issubclass(target, source)
     except TypeError:

@@ -482,6 +482,34 @@ async def foreign_message() -> Told:
     return told
 
 
+async def dirty_read() -> Told:
+    """The successor reads what the abandoned run's cleanup has staged."""
+    gates, seen = Gates(), []
+
+    async def left(message: str, context: WorkflowContext[str, str]) -> None:
+        try:
+            await forever()
+        finally:
+            await gates["b runs"].wait()
+            context.set_state("a_cleanup", message)
+            gates["a cleaned"].set()
+            await gates["b has read"].wait()
+
+    async def right(message: str, context: WorkflowContext[str, str]) -> None:
+        gates["b runs"].set()
+        await gates["a cleaned"].wait()
+        seen.append(context.get_state("a_cleanup"))
+        gates["b has read"].set()
+        await turns(20)
+        await context.yield_output(message)
+
+    workflow = routed(Does("wa", left), Does("wb", right)).build()
+    await abandon(workflow, by="wa")
+    told = await play(workflow)
+    told.notes = seen
+    return told
+
+
 # Runs that nobody abandons.
 
 

@@ -94,7 +94,7 @@ def _print_json(plays: Sequence[Played]) -> None:
 
 def _told(spans: Spans) -> str:
     told = f"{spans.written} spans in {spans.output}"
-    return told if spans.endpoint is None else f"{told}, and live to {spans.endpoint}"
+    return told if spans.reached is None else f"{told}, and live to {spans.reached}"
 
 
 def _status(plays: Sequence[Played], spans: Spans) -> Status:

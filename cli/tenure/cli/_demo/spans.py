@@ -16,6 +16,8 @@ from tenure.instrumentation.otlp_json import JsonLinesSpanExporter
 from tenure.instrumentation.sdk import QUEUE_SIZE, otlp_endpoint
 
 _SERVICE: Final = "tenure-demo"
+_PATIENCE: Final = 5.0
+"""Seconds that a backend gets to take what waits."""
 
 
 @final
@@ -41,6 +43,12 @@ class Spans:
         )
         _provider().add_span_processor(self._processor)
         self._logged.__enter__()
+        self._unreached = False
+
+    @property
+    def reached(self) -> str | None:
+        """The backend that got the spans too; known after `close`."""
+        return None if self._unreached else self.endpoint
 
     @property
     def written(self) -> int:
@@ -62,14 +70,17 @@ class Spans:
         wrong: list[str] = []
         if self.lost:
             wrong.append(f"{self.lost} spans could not be written to {self.output}")
-        if self._telemetry is not None and not self._telemetry.shutdown():
+        if self._telemetry is not None and not self._telemetry.shutdown(_PATIENCE):
+            self._unreached = True
             wrong.append(f"spans did not reach {self.endpoint}: {self._reason()}")
         self._logged.__exit__(None, None, None)
         return tuple(wrong)
 
     def _reason(self) -> str:
+        """What the SDK logged last about spans; else, what it logged last."""
         messages = self._logged.messages
-        return messages[-1] if messages else "it does not answer"
+        of_spans = [said for said in messages if "traces" in said or "span" in said]
+        return (of_spans or messages or ("it does not answer",))[-1]
 
 
 def _live() -> OtlpTelemetry:

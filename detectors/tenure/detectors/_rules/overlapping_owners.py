@@ -1,8 +1,8 @@
 """A claim while the previous owner was neither released nor superseded by policy.
 
 Needs history: it is certain only if one process counted both claims and every operation
-between them has arrived, for then the release is known never to have been there. Nor may
-an epoch lie between the two: another process may have superseded the owner with it.
+between them has arrived, for then the release is known never to have been there. Nor
+may an epoch lie between the two: another process may have superseded the owner with it.
 """
 
 from tenure.detectors._history import History, Tenure, precedes

@@ -1,7 +1,8 @@
 """What the instrumentor knows of the engine's objects, without keeping them alive."""
 
+import re
 import weakref
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from weakref import WeakKeyDictionary
 
 from tenure.instrumentation.agent_framework import _engine
@@ -11,6 +12,15 @@ from tenure.instrumentation.agent_framework._calls import (
 )
 from tenure.instrumentation.agent_framework._tenures import Instance, Tenure
 from tenure.instrumentation.recorder import Recorder
+
+_T = TypeVar("_T")
+
+_GENERATED: Final = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
+"""What the engine appends to the name of a workflow that was given none."""
+
+# How often the workflow was met by an instrumentation of this process. Epochs and
+# positions count from 1 in each, so that each needs an identity of its own.
+_met: Final[WeakKeyDictionary[Any, int]] = WeakKeyDictionary()
 
 
 class Origins:
@@ -63,10 +73,9 @@ class Registry:
         state = getattr(workflow, _engine.RUNNER_OF_WORKFLOW).state
         instance = self._by_state.get(state)
         if instance is None:
-            recorder = self.recorder.instance(
-                str(workflow.name or workflow.id), str(workflow.id)
+            instance = Instance(
+                self.recorder.instance(_name_of(workflow), _identity_of(workflow))
             )
-            instance = Instance(recorder)
             self._by_state[state] = instance
         context = getattr(workflow, _engine.CONTEXT_OF_WORKFLOW, None)
         if context is not None:
@@ -75,11 +84,11 @@ class Registry:
 
     def instance_of_state(self, state: object) -> Instance | None:
         """Return the instance whose state object this is, once it was claimed."""
-        return self._by_state.get(state)
+        return _look_up(self._by_state, state)
 
     def instance_of_context(self, context: object) -> Instance | None:
         """Return the instance whose messages and events `context` holds."""
-        return self._by_context.get(context)
+        return _look_up(self._by_context, context)
 
     def hand(self, context: object, acting: Acting) -> None:
         """Bind the context object that an executor gets to who acts."""
@@ -87,7 +96,7 @@ class Registry:
 
     def handed(self, context: object) -> Acting | None:
         """Return who acts when `context`, handed to an executor, is used."""
-        return self._handed.get(context)
+        return _look_up(self._handed, context)
 
     def close(self) -> None:
         """Forget everything: calls of the engine pass through untouched."""
@@ -96,3 +105,21 @@ class Registry:
         self._by_context.clear()
         self._handed.clear()
         self.origins.clear()
+
+
+def _look_up(known: "WeakKeyDictionary[Any, _T]", thing: object) -> _T | None:
+    try:
+        return known.get(thing)
+    except TypeError:
+        # Not hashable, or without weak references: not what the engine itself makes.
+        return None
+
+
+def _name_of(workflow: Foreign) -> str:
+    """Return a name that is the same for all instances of one definition."""
+    return _GENERATED.sub("", str(workflow.name or "")) or type(workflow).__name__
+
+
+def _identity_of(workflow: Foreign) -> str:
+    times = _met[workflow] = _met.get(workflow, 0) + 1
+    return str(workflow.id) if times == 1 else f"{workflow.id}.{times}"

@@ -213,8 +213,14 @@ class Instance:
 
     def flush(self) -> None:
         """Tell what could not be told where it happened."""
-        while self.deferred:
-            self.deferred.popleft()()
+        deferred = self.deferred
+        while deferred:
+            try:
+                telling = deferred.popleft()
+            except IndexError:
+                # Another thread has told the rest.
+                return
+            telling()
 
     def staged(self, state: object, acting: int) -> dict[str, int]:
         """Return each key that is staged now and the epoch that staged it.
@@ -244,7 +250,7 @@ class Instance:
                 run.finish(Outcome.ABANDONED)
             elif not run.released:
                 run.release(run.terminal or Outcome.ABANDONED)
-                superseded = run.epoch
+                superseded = run.epoch if run.terminal is None else None
         return superseded
 
 
