@@ -6,6 +6,6 @@ from pathlib import Path
 # The scripts here import each other by name, as each can be started by itself.
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from run import main  # noqa: E402
+from run import main
 
 sys.exit(main())

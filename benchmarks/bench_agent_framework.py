@@ -7,6 +7,7 @@ import asyncio
 import importlib.util
 import logging
 import sys
+from typing import Any
 
 from harness import Peer, Prepared, Request, main, unsupported
 
@@ -57,7 +58,7 @@ def chain(request: Request) -> Prepared:
     last = request.n
     workflow = ping_pong(Increment("a", last), Increment("b", last), last)
 
-    async def go() -> int:
+    async def go() -> Any:
         return (await workflow.run(0)).get_outputs()[0]
 
     return Prepared(go=go, units=last, check=lambda got: got == last)
@@ -140,7 +141,7 @@ def state(request: Request) -> Prepared:
     first, second = (WriteAndRead(name, last, keys) for name in "ab")
     workflow = ping_pong(first, second, last)
 
-    async def go() -> int:
+    async def go() -> Any:
         return (await workflow.run(0)).get_outputs()[0]
 
     right = (last - 1) * len(keys)
@@ -173,10 +174,10 @@ def concurrent(request: Request) -> Prepared:
     steps = request.steps
     workflows = [straight(steps) for _ in range(request.n)]
 
-    async def one(workflow: Workflow) -> int:
+    async def one(workflow: Workflow) -> Any:
         return (await workflow.run(0)).get_outputs()[0]
 
-    async def go() -> list[int]:
+    async def go() -> list[Any]:
         return await asyncio.gather(*map(one, workflows))
 
     return Prepared(

@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import sys
+from collections.abc import Awaitable, Callable
 from importlib.metadata import version
 from typing import Any
 
@@ -93,15 +94,15 @@ def chain(request: Request) -> Prepared:
     return _listened(prepared) if request.number("listen", 0) else prepared
 
 
-def _awaited(workflow: Workflow) -> Any:
-    async def go() -> int:
+def _awaited(workflow: Workflow) -> Callable[[], Awaitable[Any]]:
+    async def go() -> Any:
         return (await workflow.run(0)).outputs[0]
 
     return go
 
 
-def _streamed(workflow: Workflow) -> Any:
-    async def go() -> int | None:
+def _streamed(workflow: Workflow) -> Callable[[], Awaitable[Any]]:
+    async def go() -> Any:
         output = None
         async with workflow.stream(0) as events:
             async for event in events:
@@ -238,11 +239,11 @@ def concurrent(request: Request) -> Prepared:
     workflow = straight(steps)
     numbers = itertools.count()
 
-    async def one() -> int:
+    async def one() -> Any:
         instance = workflow.instance(f"customer-{next(numbers)}")
         return (await instance.run(0)).outputs[0]
 
-    async def go() -> list[int]:
+    async def go() -> list[Any]:
         return await asyncio.gather(*(one() for _ in range(request.n)))
 
     return Prepared(

@@ -3,11 +3,15 @@
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from matrix import FLOOR, MATRIX, NEIGHBOUR, SUBJECT, Row, Spec
 
 Record = Mapping[str, Any]
+
+NOTHING: Final = "\N{EN DASH}"
+TIMES: Final = "\N{MULTIPLICATION SIGN}"
+MICROSECONDS: Final = "\N{MICRO SIGN}s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +113,8 @@ def _median(values: Iterable[float]) -> float | None:
 def markdown(found: Sequence[Line], records: Sequence[Record]) -> str:
     """Return the full table."""
     table = [
-        "| case | per | floor, µs | tenure, µs | ratio (least to greatest) | target "
-        "| agent-framework |",
+        f"| case | per | floor, {MICROSECONDS} | tenure, {MICROSECONDS} "
+        f"| ratio (least to greatest) | target | {NEIGHBOUR} |",
         "|---|---|--:|--:|--:|--:|--:|",
     ]
     table += ["| " + " | ".join(_cells(line)) + " |" for line in found]
@@ -119,45 +123,49 @@ def markdown(found: Sequence[Line], records: Sequence[Record]) -> str:
 
 def _cells(line: Line) -> tuple[str, ...]:
     row = line.row
-    growth = row.figure == "growth"
-    ratio = "–" if line.ratio is None else f"**{line.ratio:.2f}**"
+    other = line.neighbour_ratio
+    ratio = NOTHING if line.ratio is None else f"**{line.ratio:.2f}**"
     if line.low is not None and line.high is not None:
         ratio += f" ({line.low:.2f} to {line.high:.2f})"
     return (
         row.title,
         row.unit,
         _number(line.floor),
-        f"{line.subject:.2f} MB"
-        if growth and line.subject is not None
-        else _number(line.subject),
+        _subject(line),
         ratio,
         _target(line),
-        "–" if line.neighbour_ratio is None else f"{line.neighbour_ratio:.1f} ×",
+        NOTHING if other is None else f"{other:.1f} {TIMES}",
     )
+
+
+def _subject(line: Line) -> str:
+    if line.row.figure == "growth" and line.subject is not None:
+        return f"{line.subject:.2f} MB"
+    return _number(line.subject)
 
 
 def _target(line: Line) -> str:
     if line.row.target is None:
-        return "–"
+        return NOTHING
     unit = " MB" if line.row.figure == "growth" else ""
     mark = {True: " ✓", False: " ✗", None: ""}[line.met]
     return f"≤ {line.row.target:g}{unit}{mark}"
 
 
 def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.1f}"
+    return NOTHING if value is None else f"{value:.1f}"
 
 
 def brief(found: Sequence[Line]) -> str:
     """Return the short table: ratios only."""
     table = [
-        "| × bare asyncio, processor time | tenure | agent-framework |",
+        f"| {TIMES} bare asyncio, processor time | {SUBJECT} | {NEIGHBOUR} |",
         "|---|--:|--:|",
     ]
     for line in found:
         if line.row.brief and line.ratio is not None:
             other = line.neighbour_ratio
-            there = "–" if other is None else f"{other:.0f}"
+            there = NOTHING if other is None else f"{other:.0f}"
             table.append(f"| {line.row.title} | {line.ratio:.1f} | {there} |")
     return "\n".join(table)
 
@@ -185,22 +193,28 @@ def _circumstances(records: Sequence[Record]) -> str:
 
 def text(found: Sequence[Line]) -> str:
     """Return the table for a terminal."""
-    rows = [("case", "floor µs", "tenure µs", "ratio", "range", "target", NEIGHBOUR)]
+    rows = [
+        (
+            "case",
+            f"floor {MICROSECONDS}",
+            f"tenure {MICROSECONDS}",
+            "ratio",
+            "range",
+            "target",
+            NEIGHBOUR,
+        )
+    ]
     for line in found:
         spread = "" if line.low is None else f"{line.low:.2f}-{line.high:.2f}"
-        subject = (
-            f"{line.subject:.2f} MB"
-            if line.row.figure == "growth" and line.subject is not None
-            else _number(line.subject)
-        )
+        other = line.neighbour_ratio
         rows.append((
             line.row.label,
             _number(line.floor),
-            subject,
-            "–" if line.ratio is None else f"{line.ratio:.2f}",
+            _subject(line),
+            NOTHING if line.ratio is None else f"{line.ratio:.2f}",
             spread,
             _target(line),
-            "–" if line.neighbour_ratio is None else f"{line.neighbour_ratio:.1f}",
+            NOTHING if other is None else f"{other:.1f}",
         ))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(

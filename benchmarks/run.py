@@ -31,10 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.write and not PAGE.exists():
         parser.error(f"--write: there is no {PAGE.relative_to(ROOT)}")
     try:
-        if given.table:
-            records = _read(given.table, parser)
-        else:
-            records = _record(rows, given)
+        records = _read(given.table, parser) if given.table else _record(rows, given)
     except KeyboardInterrupt:
         _say("interrupted")
         return 130

@@ -13,13 +13,13 @@ class Tracing:
 
     def __init__(self) -> None:
         try:
-            from opentelemetry.sdk.trace import (  # noqa: PLC0415 - an extra
+            from opentelemetry.sdk.trace import (
                 TracerProvider as SdkTracerProvider,
             )
-            from opentelemetry.sdk.trace.export import (  # noqa: PLC0415
+            from opentelemetry.sdk.trace.export import (
                 BatchSpanProcessor,
             )
-            from opentelemetry.sdk.trace.export.in_memory_span_exporter import (  # noqa: PLC0415
+            from opentelemetry.sdk.trace.export.in_memory_span_exporter import (
                 InMemorySpanExporter,
             )
         except ImportError:

@@ -414,7 +414,6 @@ def test_a_backend_that_does_not_answer_is_one_line_and_no_failure(tmp_path: Pat
     assert done.returncode == 0
     assert len(json.loads(done.stdout)["engines"]) == 2
     assert done.stderr.startswith(f"tenure: spans did not reach {endpoint}: ")
-    assert "traces" in done.stderr
     assert done.stderr.count("\n") == 1
     assert spans(tmp_path / "tenure-demo.jsonl")
 

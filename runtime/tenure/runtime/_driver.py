@@ -5,7 +5,7 @@ from tenure.runtime import _spawn
 from tenure.runtime._events import ExecutorFailed, RunEnded, RunFailed, RunStarted
 from tenure.runtime._mailbox import Delivery
 from tenure.runtime._run import Run
-from tenure.runtime._superstep import Superstep
+from tenure.runtime._superstep import Supersteps
 from tenure.runtime.errors import (
     ConvergenceError,
     ExecutorError,
@@ -27,8 +27,9 @@ async def drive(run: Run) -> None:
     """
     voice = run.voice
     try:
-        if run.turn is not None:
-            await run.turn.wait()
+        turn = run.turn  # read once: another thread may grant it now
+        if turn is not None:
+            await turn.wait()
         if voice.recording:
             voice.make_current(None)
         run.note(RunStarted)
@@ -51,7 +52,7 @@ def settle(run: Run) -> None:
 
 async def _run_supersteps(run: Run) -> None:
     graph = run.instance.graph
-    dispatches = graph.dispatches()
+    supersteps = Supersteps(run, graph.dispatches())
     mailbox = run.mailbox
     mailbox.deliver(graph.start, Delivery(run.message))
     run.message = None
@@ -64,17 +65,17 @@ async def _run_supersteps(run: Run) -> None:
             await _spawn.let_others_run()
         run.check()
         run.index += 1
-        await _run_superstep(run, Superstep(run, dispatches))
+        await _run_superstep(run, supersteps)
 
 
-async def _run_superstep(run: Run, superstep: Superstep) -> None:
+async def _run_superstep(run: Run, supersteps: Supersteps) -> None:
     voice = run.voice
     batch = run.mailbox.take()
     told = voice.telling or voice.measuring
     if told:
         voice.superstep_started(run.owner, run.index)
     try:
-        await superstep.execute(batch)
+        await supersteps.execute(batch)
     except BaseException as exc:
         _discard(run, _ending(run, exc)[1])
         raise

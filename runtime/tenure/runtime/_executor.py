@@ -12,6 +12,7 @@ from tenure.runtime._types import (
     accepts,
     alternatives,
     describe,
+    elements_of,
     is_plain,
 )
 from tenure.runtime.errors import DefinitionError
@@ -174,7 +175,15 @@ class Dispatch:
         DefinitionError: A handler cannot be understood, or there is none.
     """
 
-    __slots__ = ("_found", "by_class", "executor_id", "handlers")
+    __slots__ = (
+        "_elements",
+        "_found",
+        "_listed",
+        "by_class",
+        "executor_id",
+        "handlers",
+        "listed_by_class",
+    )
 
     def __init__(self, owner: Executor, workflow: str) -> None:
         self.executor_id: Final = owner.id
@@ -191,6 +200,11 @@ class Dispatch:
             )
         self.by_class: Final = all(is_plain(one.message) for one in self.handlers)
         self._found: Final[dict[type, Handler | None]] = {}
+        self._elements: Final = tuple(
+            held for one in self.handlers for held in elements_of(one.message)
+        )
+        self.listed_by_class: Final = all(map(is_plain, self._elements))
+        self._listed: Final[dict[type, bool]] = {}
 
     def find(self, message: object) -> Handler | None:
         """Return the handler whose type is nearest to the message's; `None` if none."""
@@ -202,6 +216,17 @@ class Dispatch:
             if self.by_class:
                 self._found[kind] = found
             return found
+
+    def takes_listed(self, message: object) -> bool:
+        """Say whether some handler takes a list that holds `message`."""
+        kind = type(message)
+        try:
+            return self._listed[kind]
+        except KeyError:
+            fits = any(accepts(held, message) for held in self._elements)
+            if self.listed_by_class:
+                self._listed[kind] = fits
+            return fits
 
     def takes(self) -> str:
         """Return what the executor takes, for errors."""
@@ -244,13 +269,15 @@ def _read_handler(
     target = written if inspect.isroutine(written) else type(written).__call__
     try:
         hints = typing.get_type_hints(target)
-        parameters = list(inspect.signature(call).parameters)
+        parameters = _positional(inspect.signature(call))
     except (NameError, TypeError, ValueError) as exc:
         raise refuse(f"the annotations of {name} cannot be read ({exc})") from exc
     if len(parameters) != 2:
         raise refuse(f"{name} takes {len(parameters)} arguments instead of two")
     if parameters[0] not in hints:
         raise refuse(f"the message of {name} has no type annotation")
+    if inspect.isgeneratorfunction(call) or inspect.isasyncgenfunction(call):
+        raise refuse(f"{name} contains a yield, so calling it does nothing")
     context = hints.get(parameters[1], WorkflowContext)
     if (typing.get_origin(context) or context) is not WorkflowContext:
         raise refuse(f"the second argument of {name} is not a WorkflowContext")
@@ -261,6 +288,20 @@ def _read_handler(
         inspect.iscoroutinefunction(call)
         or inspect.iscoroutinefunction(getattr(call, "__call__", None)),  # noqa: B004
     )
+
+
+def _positional(signature: inspect.Signature) -> list[str]:
+    """Return the arguments that a call by position fills.
+
+    Raises:
+        TypeError: Some other argument must be given too.
+    """
+    every = signature.parameters.values()
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    for one in every:
+        if one.kind is inspect.Parameter.KEYWORD_ONLY and one.default is one.empty:
+            raise TypeError(f"{one.name!r} can only be passed by keyword")
+    return [one.name for one in every if one.kind in kinds]
 
 
 def _sent_types(context: object) -> tuple[Any, ...] | None:

@@ -26,6 +26,8 @@ def begin(run: Run) -> _spawn.Task[None]:
     """
     loop = _spawn.running_loop()
     if loop is None:
+        run.abandon(Trigger.ERROR)
+        run.instance.left(run)
         raise EventLoopError(run.run_id, "no asyncio event loop runs in this thread")
     run.loop = loop
     name = f"run {run.instance.graph.name} {run.run_id}"
@@ -83,6 +85,9 @@ class RunHandle(Coroutine[Any, Any, RunResult]):
         """Raise an exception where the run's consumer waits; event loops call this."""
         if self._body is None:
             self._body = self._start()
+            # A coroutine that has not begun runs none of its own clean-up.
+            self._run.abandon(Trigger.CLOSE)
+            self._run.instance.left(self._run)
         if val is None and tb is None:
             return self._body.throw(typ)
         return self._body.throw(typ, val, tb)

@@ -3,6 +3,7 @@
 import threading
 from collections import deque
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final, Literal, get_args
 
 from tenure.instrumentation import InstanceRecorder, Recorder
@@ -11,6 +12,7 @@ from tenure.runtime import _spawn
 from tenure.runtime._epoch import new_instance_suffix
 from tenure.runtime._graph import Graph
 from tenure.runtime._handle import RunHandle
+from tenure.runtime._isolation import isolate
 from tenure.runtime._mailbox import Router
 from tenure.runtime._ownership import Ownership
 from tenure.runtime._run import NO_KWARGS, Run
@@ -18,6 +20,7 @@ from tenure.runtime._state import CommittedState, StateSnapshot
 from tenure.runtime._stream import RunStream
 from tenure.runtime._stream_buffer import EventBuffer
 from tenure.runtime.errors import (
+    IsolationError,
     MessageTypeError,
     OwnershipLostError,
     RunError,
@@ -85,7 +88,7 @@ class Instance:
         is never awaited gives its claim back when it is dropped.
 
         Args:
-            message: Input for the start executor.
+            message: Input for the start executor, which gets a copy of its own.
             on_conflict: What to do if a live run owns the instance: `"reject"`,
                 `"wait"` behind it, or `"supersede"` it. The workflow's own policy by
                 default.
@@ -101,9 +104,9 @@ class Instance:
             WorkflowBusyError: A live run owns the instance, and the policy is to
                 reject.
         """
-        self._check_input(message)
-        run = Run(self, message, kwargs or NO_KWARGS)
-        self._admit(run, on_conflict)
+        policy = self._policy(on_conflict)
+        run = Run(self, self._input(message), kwargs or NO_KWARGS)
+        self._admit(run, policy)
         return RunHandle(run)
 
     def stream(
@@ -137,12 +140,12 @@ class Instance:
             WorkflowBusyError: A live run owns the instance, and the policy is to
                 reject.
         """
-        self._check_input(message)
+        policy = self._policy(on_conflict)
         if buffer < 1:
             raise ValueError(f"buffer={buffer}: a stream buffers at least one event")
         events = EventBuffer(buffer)
-        run = Run(self, message, kwargs or NO_KWARGS, events, stall_after)
-        self._admit(run, on_conflict)
+        run = Run(self, self._input(message), kwargs or NO_KWARGS, events, stall_after)
+        self._admit(run, policy)
         return RunStream(run, events)
 
     @property
@@ -208,6 +211,9 @@ class Instance:
             released = self._ownership.release(run.epoch)
             if released:
                 self._current = None
+                if outcome is not Outcome.COMPLETED:
+                    # A thread of an executor may outlive the run, and go on reading.
+                    self._state.branch()
                 granted = self._grant_next()
         if released:
             run.voice.release(run.owner, outcome)
@@ -241,14 +247,24 @@ class Instance:
 
     # How a run becomes the owner.
 
-    def _check_input(self, message: object) -> None:
+    def _policy(self, asked: ConflictPolicy | None) -> ConflictPolicy:
+        policy = asked or self._on_conflict
+        if policy not in _POLICIES:
+            raise ValueError(f"on_conflict={policy!r}: use one of {_POLICIES}")
+        return policy
+
+    def _input(self, message: Any) -> Any:  # noqa: ANN401 - a message is any value
+        """Check that the start executor takes a run's input; isolate it from others."""
         dispatch = self.graph.executors[self.graph.start].dispatch
         if dispatch.find(message) is None:
             takes = f"{self.graph.start!r} takes {dispatch.takes()}"
             raise MessageTypeError("", type(message).__qualname__, (takes,))
+        # What cannot be copied changes hands, as between two executors.
+        with suppress(IsolationError):
+            return isolate(message, "input")
+        return message
 
-    def _admit(self, run: Run, on_conflict: ConflictPolicy | None) -> None:
-        policy = on_conflict or self._on_conflict
+    def _admit(self, run: Run, policy: ConflictPolicy) -> None:
         try:
             predecessor, swept = self._claim(run, policy)
         except RunError as exc:
@@ -261,8 +277,6 @@ class Instance:
         self, run: Run, policy: ConflictPolicy
     ) -> tuple[Run | None, dict[str, int]]:
         """Claim for `run`, or queue it. Synchronous: the claim is made on return."""
-        if policy not in _POLICIES:
-            raise ValueError(f"on_conflict={policy!r}: use one of {_POLICIES}")
         with self._lock:
             current = self._current
             if current is not None and not current.gone and policy != "supersede":

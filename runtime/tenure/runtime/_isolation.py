@@ -7,6 +7,7 @@ import enum
 import fractions
 import types
 import uuid
+from collections.abc import Iterable
 from pathlib import PurePath
 from typing import Any, Final, cast
 
@@ -51,14 +52,18 @@ def isolate(value: Any, what: str) -> Any:  # noqa: ANN401 - any value may be is
     kind = cast("type[object]", type(value))
     if kind in IMMUTABLE or isinstance(value, enum.Enum | PurePath):
         return value
-    if kind is list and all(type(item) in IMMUTABLE for item in value):
+    if kind is list and _unchanging(value):
         return value.copy()
-    if kind is dict and all(type(item) in IMMUTABLE for item in value.values()):
+    if kind is dict and _unchanging(value) and _unchanging(value.values()):
         return value.copy()
     try:
         return copy.deepcopy(value)
     except Exception as exc:
         raise IsolationError(what, kind.__qualname__, _reason(exc)) from exc
+
+
+def _unchanging(items: Iterable[object]) -> bool:
+    return IMMUTABLE.issuperset(map(type, items))
 
 
 def _reason(error: Exception) -> str:

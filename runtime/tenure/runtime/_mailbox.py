@@ -15,8 +15,7 @@ from tenure.runtime._graph import (
     SingleEdge,
     SwitchEdge,
 )
-from tenure.runtime._isolation import isolate
-from tenure.runtime._types import accepts, elements_of
+from tenure.runtime._isolation import IMMUTABLE, isolate
 from tenure.runtime.errors import IsolationError, MessageTypeError, UnknownTargetError
 
 
@@ -73,14 +72,9 @@ class Router:
         self._dispatches: Final[Mapping[str, Dispatch]] = {
             target: graph.executors[target].dispatch for target in self.targets
         }
-        self._plain: Final = all(one.by_class for one in self._dispatches.values())
+        self._plain: Final = all(self._by_class(edge) for edge in self.edges)
         self._known: Final[set[type]] = set()
-        only = self.edges[0] if len(self.edges) == 1 else None
-        self._single: Final = (
-            only.target
-            if isinstance(only, SingleEdge) and only.condition is None
-            else None
-        )
+        self._single: Final = _only_way(self.edges)
 
     def admit(self, message: object, target: str | None) -> Any:  # noqa: ANN401
         """Check that somebody can take `message`, and isolate it from its sender.
@@ -99,8 +93,11 @@ class Router:
         """
         if target is not None and target not in self._dispatches:
             raise UnknownTargetError(self.source, target, self.targets)
-        if type(message) not in self._known or target is not None:
+        kind = type(message)
+        if kind not in self._known or target is not None:
             self._check(message, target)
+        if kind in IMMUTABLE:
+            return message
         try:
             return isolate(message, f"message of {self.source!r}")
         except IsolationError:
@@ -146,7 +143,8 @@ class Router:
             return []
         match edge:
             case FanInEdge():
-                return [edge] if self._fan_in_takes(edge, message) else []
+                takes = self._dispatches[edge.target].takes_listed(message)
+                return [edge] if takes else []
             case SingleEdge():
                 fits = edge.condition is None or edge.condition(message)
                 chosen = self._takers(edge.targets, message) if fits else []
@@ -192,16 +190,29 @@ class Router:
         return MessageTypeError(self.source, type(message).__qualname__, takers)
 
     def _takes(self, edge: Edge, name: str, message: object) -> bool:
+        dispatch = self._dispatches[name]
         if isinstance(edge, FanInEdge):
-            return self._fan_in_takes(edge, message)
-        return self._dispatches[name].find(message) is not None
+            return dispatch.takes_listed(message)
+        return dispatch.find(message) is not None
 
-    def _fan_in_takes(self, edge: FanInEdge, message: object) -> bool:
-        return any(
-            accepts(held, message)
-            for handler in self._dispatches[edge.target].handlers
-            for held in elements_of(handler.message)
-        )
+    def _by_class(self, edge: Edge) -> bool:
+        """Say whether the class of a message alone decides who takes it."""
+        targets = [self._dispatches[name] for name in edge.targets]
+        if isinstance(edge, FanInEdge):
+            return all(one.listed_by_class for one in targets)
+        return all(one.by_class for one in targets)
+
+
+def _only_way(edges: tuple[Edge, ...]) -> FanInEdge | str | None:
+    """Return where every message goes that was admitted, if there is one way only."""
+    if len(edges) != 1:
+        return None
+    [edge] = edges
+    if isinstance(edge, FanInEdge):
+        return edge
+    if isinstance(edge, SingleEdge) and edge.condition is None:
+        return edge.target
+    return None
 
 
 def _switched(edge: SwitchEdge, message: object) -> str:

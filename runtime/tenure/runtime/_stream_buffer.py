@@ -23,8 +23,8 @@ class EventBuffer:
     """
 
     __slots__ = (
-        "_full_since",
         "_entries",
+        "_full_since",
         "_readers",
         "_size",
         "_writers",

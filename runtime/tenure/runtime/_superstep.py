@@ -1,5 +1,6 @@
 """One superstep: deliver, execute side by side, wait for all, commit or discard."""
 
+import inspect
 from collections.abc import Awaitable, Mapping
 from contextlib import suppress
 from functools import partial
@@ -29,29 +30,61 @@ from tenure.runtime._stream_buffer import Room
 from tenure.runtime.errors import ExecutorError, IsolationError, MessageTypeError
 
 
-class Invocation(WorkflowContext[Any, Any]):
-    """The engine's side of a context: one executor handling one message."""
+class Turn:
+    """What one executor gets and brings in one superstep.
 
-    __slots__ = ("_executor_id", "_router", "_run", "_span", "_threaded", "outbox")
+    Args:
+        page: Where it stages.
+        deliveries: Its messages, in order.
+        dispatch: What finds its handlers.
+        router: Where its own messages go.
+    """
+
+    __slots__ = ("deliveries", "dispatch", "outputs", "page", "router", "sent")
 
     def __init__(
         self,
-        run: Run,
         page: Page,
+        deliveries: list[Delivery],
+        dispatch: Dispatch,
         router: Router,
-        threaded: bool,  # noqa: FBT001 - made at one place, in the hot path
-        span: Span | None,
     ) -> None:
+        self.page: Final = page
+        self.deliveries: Final = deliveries
+        self.dispatch: Final = dispatch
+        self.router: Final = router
+        self.sent: Final[list[Sent]] = []
+        self.outputs: Final[list[Any]] = []
+
+    def handler_of(self, message: object) -> Handler:
+        """Return the handler that takes `message`.
+
+        Raises:
+            MessageTypeError: There is none: a factory's executors differ in what they
+                take.
+        """
+        handler = self.dispatch.find(message)
+        if handler is None:
+            takes = f"{self.page.executor!r} takes {self.dispatch.takes()}"
+            raise MessageTypeError("", type(message).__qualname__, (takes,))
+        return handler
+
+
+class Invocation(WorkflowContext[Any, Any]):
+    """The engine's side of a context: one executor handling one message."""
+
+    __slots__ = ("_executor_id", "_run", "_span", "_turn")
+
+    def __init__(self, run: Run, turn: Turn, span: Span | None) -> None:
+        page = turn.page
         self._over = False
-        self._run: Final = run
         self._page = page
-        self._router: Final = router
+        self._run: Final = run
+        self._turn: Final = turn
         self._executor_id: Final = page.executor
-        self._threaded: Final = threaded
         self._span: Final = span
         self._reads: dict[str, None] | None = None if span is None else {}
         self._staged: dict[str, None] | None = None if span is None else {}
-        self.outbox: list[Sent] = []
 
     @property
     def run_id(self) -> RunId:
@@ -106,8 +139,9 @@ class Invocation(WorkflowContext[Any, Any]):
         if self.late:
             self._late(LateKind.SEND)
             return
-        admitted = self._router.admit(message, target)
-        self.outbox.append(Sent(admitted, target, self._sources()))
+        turn = self._turn
+        admitted = turn.router.admit(message, target)
+        turn.sent.append(Sent(admitted, target, self._sources()))
 
     def _output(self, value: Any) -> Awaitable[None]:  # noqa: ANN401
         run = self._run
@@ -117,8 +151,10 @@ class Invocation(WorkflowContext[Any, Any]):
         # What cannot be copied changes hands: the consumer is the only receiver.
         with suppress(IsolationError):
             value = isolate(value, f"output of {self._executor_id!r}")
-        if self._threaded and run.loop is not None:
-            _spawn.call_soon(run.loop, partial(self._yield, value))
+        loop = run.loop
+        if loop is not None and loop is not _spawn.running_loop():
+            # A worker thread: the consumer is woken in its own loop only.
+            _spawn.call_soon(loop, partial(self._yield, value))
             return DONE
         self._yield(value)
         if run.buffer is not None and run.buffer.full:
@@ -129,7 +165,7 @@ class Invocation(WorkflowContext[Any, Any]):
         if self.late:
             self._late(LateKind.OUTPUT)
             return
-        self._run.outputs.append(value)
+        self._turn.outputs.append(value)
         self._run.note(OutputYielded, self._run.index, self._executor_id, value)
 
     def _stage_late(self, key: str) -> None:
@@ -152,21 +188,20 @@ class Invocation(WorkflowContext[Any, Any]):
         return (self._span.get_span_context(),)
 
 
-class Superstep:
-    """One superstep of one run.
+class Supersteps:
+    """The supersteps of one run, one at a time.
 
     Args:
-        run: The run; its `index` is this superstep's number.
-        dispatches: What finds the handlers of the run's executors.
+        run: The run.
+        dispatches: What finds the handlers of its executors.
     """
 
-    __slots__ = ("_dispatches", "_run", "_sent")
+    __slots__ = ("_dispatches", "_run", "_told")
 
     def __init__(self, run: Run, dispatches: Mapping[str, Dispatch]) -> None:
         self._run: Final = run
         self._dispatches: Final = dispatches
-        # Invariant: in graph order once all executors have ended.
-        self._sent: list[tuple[str, list[Sent]]] = []
+        self._told = False
 
     async def execute(self, batch: list[tuple[str, list[Delivery]]]) -> None:
         """Deliver `batch`, run its executors and commit what they staged.
@@ -181,92 +216,90 @@ class Superstep:
         """
         run = self._run
         run.note(SuperstepStarted, run.index)
+        self._told = run.voice.telling
         base = run.instance.state_values
-        pages = [run.ledger.page(name, base) for name, _ in batch]
-        outboxes: list[list[Sent]] = [[] for _ in batch]
-        if len(batch) == 1:
-            await self._work(pages[0], batch[0][1], outboxes[0])
-        else:
-            await _spawn.run_together(
-                self._work(page, deliveries, outbox)
-                for page, (_, deliveries), outbox in zip(
-                    pages, batch, outboxes, strict=True
-                )
+        routers = run.instance.routers
+        turns = [
+            Turn(
+                run.ledger.page(name, base),
+                deliveries,
+                self._dispatches[name],
+                routers[name],
             )
-        for (name, _), outbox in zip(batch, outboxes, strict=True):
-            if outbox:
-                self._route(name, outbox)
+            for name, deliveries in batch
+        ]
+        if len(turns) == 1:
+            await self._work(turns[0])
+        else:
+            await _spawn.run_together(self._work(turn) for turn in turns)
+        # Conditions are foreign code: if one raises, nothing has been committed yet.
+        for turn in turns:
+            if turn.sent:
+                self._route(turn)
         committed = run.instance.commit(run)
+        for turn in turns:
+            run.outputs += turn.outputs
         run.note(SuperstepCompleted, run.index, tuple(committed))
 
-    async def _work(
-        self, page: Page, deliveries: list[Delivery], outbox: list[Sent]
-    ) -> None:
+    async def _work(self, turn: Turn) -> None:
         """Let one executor handle its messages, one at a time."""
-        dispatch = self._dispatches[page.executor]
-        for delivery in deliveries:
-            handler = dispatch.find(delivery.message)
-            if handler is None:
-                kind = type(delivery.message).__qualname__
-                takes = f"{page.executor!r} takes {dispatch.takes()}"
-                raise MessageTypeError("", kind, (takes,))
-            outbox.extend(await self._invoke(page, handler, delivery))
+        for delivery in turn.deliveries:
+            handler = turn.handler_of(delivery.message)
+            await self._invoke(turn, handler, delivery)
 
-    async def _invoke(
-        self, page: Page, handler: Handler, delivery: Delivery
-    ) -> list[Sent]:
+    async def _invoke(self, turn: Turn, handler: Handler, delivery: Delivery) -> None:
         run = self._run
-        voice = run.voice
-        name = page.executor
+        voice, index, name = run.voice, run.index, turn.page.executor
         span = (
-            voice.executor_started(name, run.index, delivery.sources)
-            if voice.telling
+            voice.executor_started(name, index, delivery.sources)
+            if self._told
             else None
         )
-        context = Invocation(
-            run, page, run.instance.routers[name], not handler.is_async, span
-        )
-        run.note(ExecutorInvoked, run.index, name)
-        if span is not None:
-            voice.make_current(span)
+        context = Invocation(run, turn, span)
+        run.note(ExecutorInvoked, index, name)
         error: BaseException | None = None
         try:
+            if span is not None:
+                voice.make_current(span)
             if handler.is_async:
                 await handler.call(delivery.message, context)
             else:
-                await to_thread.run_sync(
+                returned = await to_thread.run_sync(
                     handler.call, delivery.message, context, abandon_on_cancel=True
                 )
-        except _spawn.CANCELLED as exc:
+                if inspect.isawaitable(returned):
+                    await returned  # a plain wrapper around an `async def`
+        except BaseException as exc:
             error = exc
-            if _spawn.being_cancelled():
+            if not isinstance(exc, Exception) and not _is_a_failure(exc):
                 raise
-            raise _failure(name, run.index, exc) from exc
-        except Exception as exc:
-            error = exc
-            raise _failure(name, run.index, exc) from exc
+            raise _failure(name, index, exc) from exc
         finally:
             context.end()
             if span is not None:
-                voice.make_current(None)
-                voice.executor_ended(
-                    run.instance.owner,
-                    span,
-                    name,
-                    run.index,
-                    reads=context.reads,
-                    writes=context.writes,
-                    error=error,
-                )
-        run.note(ExecutorCompleted, run.index, name)
-        return context.outbox
+                self._tell_end(context, span, error)
+        run.note(ExecutorCompleted, index, name)
 
-    def _route(self, sender: str, outbox: list[Sent]) -> None:
-        """Put what an executor sent into the mailbox, edge by edge, in order."""
+    def _tell_end(
+        self, context: Invocation, span: Span, error: BaseException | None
+    ) -> None:
         run = self._run
-        router = run.instance.routers[sender]
-        mailbox = run.mailbox
-        for sent in outbox:
+        run.voice.make_current(None)
+        run.voice.executor_ended(
+            run.instance.owner,
+            span,
+            context.executor_id,
+            run.index,
+            reads=context.reads,
+            writes=context.writes,
+            error=error,
+        )
+
+    def _route(self, turn: Turn) -> None:
+        """Put what an executor sent into the mailbox, edge by edge, in order."""
+        run, sender = self._run, turn.page.executor
+        mailbox, router = run.mailbox, turn.router
+        for sent in turn.sent:
             try:
                 routes = router.routes(sent)
             except Exception as exc:
@@ -277,6 +310,15 @@ class Superstep:
                     mailbox.collect(receiver, sender, delivery)
                 else:
                     mailbox.deliver(receiver, delivery)
+
+
+def _is_a_failure(error: BaseException) -> bool:
+    """Say whether a cancellation came from the executor's own code.
+
+    Awaiting something that was cancelled elsewhere raises it without anybody having
+    cancelled the executor's task.
+    """
+    return isinstance(error, _spawn.CANCELLED) and not _spawn.being_cancelled()
 
 
 def _failure(executor: str, superstep: int, error: BaseException) -> ExecutorError:

@@ -1,0 +1,92 @@
+"""What is remembered of an instance is bounded, and forgetting is never clean."""
+
+from tenure.detectors._history import MAX_PROCESSES, MAX_TENURES
+
+
+def play(scene, epoch, process="p"):
+    scene.claim(epoch, process=process)
+    scene.release(epoch, process=process)
+
+
+def test_a_history_without_a_gap_whose_last_run_released_is_clean(scene):
+    play(scene, 1)
+    play(scene, 2)
+
+    assert scene.detector.verdict == "clean"
+    assert scene.detector.missing == ()
+
+
+def test_more_runs_than_are_remembered_are_clean_all_the_same(scene):
+    for epoch in range(1, 3 * MAX_TENURES):
+        play(scene, epoch)
+
+    assert scene.detector.verdict == "clean"
+
+
+def test_forgetting_an_epoch_whose_claim_never_came_is_not_clean(scene):
+    play(scene, 1)
+    scene.commit(2, {"a": 2})
+    for epoch in range(3, 3 * MAX_TENURES):
+        play(scene, epoch)
+
+    assert scene.detector.verdict == "inconclusive"
+    assert scene.detector.missing == (
+        "press/i: epochs or processes forgotten for want of room",
+    )
+
+
+def test_processes_that_said_all_they_had_may_be_forgotten(scene):
+    for epoch in range(1, 2 * MAX_PROCESSES):
+        play(scene, epoch, process=f"p{epoch}")
+
+    assert scene.detector.verdict == "clean"
+
+
+def test_forgetting_a_process_that_left_a_gap_is_not_clean(scene):
+    scene.skip(1, process="q")
+    play(scene, 1, process="q")
+    for epoch in range(2, 2 * MAX_PROCESSES):
+        play(scene, epoch, process=f"p{epoch}")
+
+    assert scene.detector.verdict == "inconclusive"
+
+
+def test_an_owner_whose_claim_never_came_is_missed(scene):
+    play(scene, 1)
+    scene.owner = type(scene.owner)(7, "elsewhere")
+    scene.discard(1, {}, fenced=True)
+
+    assert scene.detector.missing == ("press/i: the claim of epoch 7",)
+
+
+def test_a_second_instance_of_the_same_identity_begins_anew(scene):
+    play(scene, 1)
+    scene.seq.clear()
+
+    assert scene.claim(1, run_id="another") == ()
+    scene.release(1, run_id="another")
+    assert scene.detector.verdict == "clean"
+
+
+def test_a_second_instance_does_not_hide_what_the_first_left_open(scene):
+    scene.claim(1)
+    scene.seq.clear()
+    scene.claim(1, run_id="another")
+    scene.release(1, run_id="another")
+
+    assert scene.detector.missing == (
+        "press/i: part of an earlier instance of the same identity",
+    )
+
+
+def test_a_violation_in_a_second_instance_is_found_although_its_positions_repeat(
+    scene,
+):
+    play(scene, 1)
+    play(scene, 2)
+    scene.seq.clear()
+    scene.claim(1, run_id="another-1")
+    scene.claim(2, run_id="another-2", superseded=1)
+    (found,) = scene.discard(1, {"a": 2})
+
+    assert found.severity == "violation"
