@@ -205,7 +205,7 @@ def test_a_callback_may_feed_the_detector_again():
 
 
 class Interrupting(WriteSet):
-    """A write set whose reading is interrupted, as a finalizer may interrupt anything."""
+    """A write set whose reading is interrupted, as a finalizer may do to anything."""
 
     __slots__ = ("interrupt",)
 

@@ -18,8 +18,9 @@ from tenure.runtime._graph import (
     Selection,
     SingleEdge,
     SwitchEdge,
+    made_by,
 )
-from tenure.runtime._instance import ConflictPolicy
+from tenure.runtime._instance import POLICIES, ConflictPolicy
 from tenure.runtime._workflow import Workflow
 from tenure.runtime.errors import DefinitionError
 
@@ -69,6 +70,10 @@ class WorkflowBuilder:
         if max_supersteps < 1:
             raise self._refuse(
                 f"max_supersteps is {max_supersteps}", "Allow at least one superstep"
+            )
+        if on_conflict not in POLICIES:
+            raise self._refuse(
+                f"on_conflict is {on_conflict!r}", f"Use one of {POLICIES}"
             )
         self._start: Final = self._place(start)
 
@@ -207,24 +212,9 @@ class WorkflowBuilder:
         if id(reference) in self._factories:
             return self._factories[id(reference)][1]
         factory = cast("Callable[[], Executor]", reference)
-        name = self._add(self._specimen(factory), factory)
+        name = self._add(made_by(factory, self._name), factory)
         self._factories[id(reference)] = (factory, name)
         return name
-
-    def _specimen(self, factory: Callable[[], Any]) -> Executor:
-        try:
-            specimen = factory()
-        except Exception as exc:
-            raise self._refuse(
-                f"the factory {factory!r} raised {type(exc).__name__}: {exc}",
-                "Let it take no argument; a plain function needs @executor",
-            ) from exc
-        if not isinstance(specimen, Executor):
-            raise self._refuse(
-                f"the factory {factory!r} returned {specimen!r}",
-                "Let it return an Executor; a plain function needs @executor",
-            )
-        return specimen
 
     def _add(self, specimen: Executor, factory: Callable[[], Executor] | None) -> str:
         name = specimen.id

@@ -27,6 +27,7 @@ async def drive(run: Run) -> None:
     """
     voice = run.voice
     try:
+        await _spawn.BEGINNING
         turn = run.turn  # read once: another thread may grant it now
         if turn is not None:
             await turn.wait()
@@ -42,12 +43,6 @@ async def drive(run: Run) -> None:
             raise
     else:
         _conclude(run, None)
-
-
-def settle(run: Run) -> None:
-    """End a run whose task was cancelled before it began; others have ended already."""
-    if not run.ended:
-        _conclude(run, _spawn.CANCELLED())
 
 
 async def _run_supersteps(run: Run) -> None:
@@ -129,6 +124,7 @@ def _conclude(run: Run, error: BaseException | None) -> None:
     run.instance.release(run, outcome)
     run.voice.ended(outcome, error if outcome is Outcome.FAILED else None)
     _tell_consumer(run, outcome, error)
+    _spawn.forget(run.task)
 
 
 def _reported(

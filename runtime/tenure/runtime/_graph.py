@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tenure.runtime._executor import Dispatch, Executor
+from tenure.runtime.errors import DefinitionError
 
 Condition = Callable[[Any], bool]
 Selection = Callable[[Any, tuple[str, ...]], Sequence[str]]
@@ -149,12 +150,43 @@ class Graph:
         )
 
     def dispatches(self) -> Mapping[str, Dispatch]:
-        """Return what finds handlers for one run; factories make executors now."""
+        """Return what finds handlers for one run; factories make executors now.
+
+        Raises:
+            DefinitionError: A factory made none.
+        """
         if not self.has_factories:
             return self.shared
         return {
             name: one.dispatch
             if one.factory is None
-            else Dispatch(one.factory(), self.name)
+            else Dispatch(made_by(one.factory, self.name), self.name)
             for name, one in self.executors.items()
         }
+
+
+def made_by(factory: Callable[[], Any], workflow: str) -> Executor:
+    """Return the executor that a factory makes.
+
+    Args:
+        factory: What users gave for it.
+        workflow: Name of the workflow, for errors.
+
+    Raises:
+        DefinitionError: It made none.
+    """
+    try:
+        made = factory()
+    except Exception as exc:
+        raise DefinitionError(
+            workflow,
+            f"the factory {factory!r} raised {type(exc).__name__}: {exc}",
+            "Let it take no argument; a plain function needs @executor",
+        ) from exc
+    if not isinstance(made, Executor):
+        raise DefinitionError(
+            workflow,
+            f"the factory {factory!r} returned {made!r}",
+            "Let it return an Executor; a plain function needs @executor",
+        )
+    return made

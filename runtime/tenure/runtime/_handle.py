@@ -2,13 +2,12 @@
 
 import warnings
 from collections.abc import Coroutine, Generator
-from functools import partial
 from types import TracebackType
 from typing import Any, Final
 
 from tenure.instrumentation.operations import Trigger
 from tenure.runtime import _spawn
-from tenure.runtime._driver import drive, settle
+from tenure.runtime._driver import drive
 from tenure.runtime._endings import current_trigger, watch_endings
 from tenure.runtime._epoch import Epoch, RunId
 from tenure.runtime._run import Run, RunResult
@@ -30,8 +29,7 @@ def begin(run: Run) -> _spawn.Task[None]:
         run.instance.left(run)
         raise EventLoopError(run.run_id, "no asyncio event loop runs in this thread")
     run.loop = loop
-    name = f"run {run.instance.graph.name} {run.run_id}"
-    task = _spawn.start_task(drive(run), run.context, name, partial(settle, run))
+    task = _spawn.start_task(drive(run), run.context, run.run_id)
     run.start(task)
     return task
 

@@ -30,7 +30,8 @@ from tenure.runtime.errors import (
 ConflictPolicy = Literal["reject", "wait", "supersede"]
 """What a run does that finds the instance owned by a live run."""
 
-_POLICIES: Final = get_args(ConflictPolicy)
+POLICIES: Final[tuple[str, ...]] = get_args(ConflictPolicy)
+"""All of them."""
 
 
 class Instance:
@@ -249,8 +250,8 @@ class Instance:
 
     def _policy(self, asked: ConflictPolicy | None) -> ConflictPolicy:
         policy = asked or self._on_conflict
-        if policy not in _POLICIES:
-            raise ValueError(f"on_conflict={policy!r}: use one of {_POLICIES}")
+        if policy not in POLICIES:
+            raise ValueError(f"on_conflict={policy!r}: use one of {POLICIES}")
         return policy
 
     def _input(self, message: Any) -> Any:  # noqa: ANN401 - a message is any value

@@ -59,12 +59,13 @@ def isolate(value: Any, what: str) -> Any:  # noqa: ANN401 - any value may be is
     try:
         return copy.deepcopy(value)
     except Exception as exc:
-        raise IsolationError(what, kind.__qualname__, _reason(exc)) from exc
+        raise IsolationError(what, kind.__qualname__, explain(exc)) from exc
 
 
 def _unchanging(items: Iterable[object]) -> bool:
     return IMMUTABLE.issuperset(map(type, items))
 
 
-def _reason(error: Exception) -> str:
+def explain(error: Exception) -> str:
+    """Return what an error says, or else its type."""
     return str(error) or type(error).__name__

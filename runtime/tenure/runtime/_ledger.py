@@ -8,11 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from tenure.runtime._epoch import Epoch
-from tenure.runtime._isolation import isolate
+from tenure.runtime._isolation import explain, isolate
 from tenure.runtime._keys import DELETED, MISSING, PURE, Reducer
-from tenure.runtime.errors import WriteConflictError
-
-_NOTHING: Mapping[str, Any] = {}
+from tenure.runtime.errors import ReducerError, WriteConflictError
 
 
 class Page:
@@ -30,37 +28,42 @@ class Page:
     def __init__(self, executor: str, base: Mapping[str, Any]) -> None:
         self.executor = executor
         self.base = base
+        # Invariant: each key that `reducers` names has a list here: what was staged, in
+        # order, to be joined one by one. Others have the value, or `DELETED`.
         self.writes: dict[str, Any] = {}
         self.reducers: dict[str, Reducer] | None = None
         self.open = True
 
     def stage(self, key: str, value: object, reducer: Reducer | None = None) -> None:
-        """Stage `value`; with a reducer, join it to what this executor staged before.
+        """Stage `value`; with a reducer, after what this executor staged before.
 
         Args:
             key: The state key.
             value: An isolated value, or `DELETED`.
-            reducer: How siblings' writes of the key are joined, if at all.
-        """
-        if reducer is not None:
-            value = self._accumulated(key, value, reducer)
-        elif self.reducers is not None:
-            self.reducers.pop(key, None)
-        self.writes[key] = value
+            reducer: How writes of the key are joined, if at all.
 
-    def _accumulated(self, key: str, value: object, reducer: Reducer) -> object:
-        """Join `value` to the executor's own earlier write of `key`.
-
-        A plain write or a deletion replaced the committed value: what is joined to it
-        replaces the committed value too.
+        Raises:
+            ReducerError: The reducer cannot join it to an earlier write.
         """
+        if reducer is None:
+            if self.reducers is not None:
+                self.reducers.pop(key, None)
+            self.writes[key] = value
+            return
         if self.reducers is None:
             self.reducers = {}
         before = self.writes.get(key, MISSING)
         if before is MISSING:
             self.reducers[key] = reducer
-            return value
-        return reducer(None if before is DELETED else before, value)
+            self.writes[key] = [value]
+        elif self.reducers.get(key) == reducer:
+            before.append(value)
+        else:
+            # A write that replaced the committed value: what is joined to it replaces
+            # the committed value too.
+            so_far = self.read(key)
+            self.reducers.pop(key, None)
+            self.writes[key] = self._fold(key, reducer, _or_none(so_far), [value])
 
     def read(self, key: str) -> Any:  # noqa: ANN401 - state holds any value
         """Return the executor's own value, else the committed one, else `MISSING`."""
@@ -69,12 +72,43 @@ class Page:
             return self.base.get(key, MISSING)
         if staged is DELETED:
             return MISSING
-        if self.reducers is not None and key in self.reducers:
-            reducer = self.reducers[key]
-            if reducer not in PURE:
-                staged = isolate(staged, f"state key {key!r}")
-            return _reduce(reducer, key, self.base.get(key), staged)
-        return staged
+        if self.reducers is None or key not in self.reducers:
+            return staged
+        reducer = self.reducers[key]
+        if reducer not in PURE:
+            staged = isolate(staged, f"state key {key!r}")
+        return self._fold(key, reducer, self.base.get(key), staged)
+
+    def joined(self, key: str, so_far: object) -> Any:  # noqa: ANN401 - any value
+        """Return what to commit for `key`, which this page stages.
+
+        Args:
+            key: The state key.
+            so_far: The committed value, or what earlier siblings made of it.
+
+        Raises:
+            ReducerError: The key's reducer cannot join what was staged.
+        """
+        staged = self.writes[key]
+        reducer = None if self.reducers is None else self.reducers.get(key)
+        return staged if reducer is None else self._fold(key, reducer, so_far, staged)
+
+    def _fold(
+        self, key: str, reducer: Reducer, so_far: object, staged: list[Any]
+    ) -> Any:  # noqa: ANN401 - state holds any value
+        """Join staged values to the value so far, which stays as it is.
+
+        A reducer may work in place, as `operator.iadd` does: it gets a copy of what
+        snapshots and a failed superstep's successor still look at.
+        """
+        if reducer not in PURE:
+            so_far = isolate(so_far, f"state key {key!r}")
+        try:
+            for value in staged:
+                so_far = reducer(so_far, value)
+        except Exception as exc:
+            raise ReducerError(key, self.executor, explain(exc)) from exc
+        return so_far
 
 
 class Ledger:
@@ -117,6 +151,7 @@ class Ledger:
             Each key to commit and its value, or `DELETED`.
 
         Raises:
+            ReducerError: A reducer cannot join what was staged.
             WriteConflictError: Two executors staged a key that has no reducer, or not
                 the same one. The pages stay, to be discarded.
         """
@@ -161,49 +196,30 @@ class Ledger:
 def _reduced(page: Page, committed: Mapping[str, Any]) -> dict[str, Any]:
     if page.reducers is None:
         return page.writes
-    return {
-        key: _reduce(page.reducers[key], key, committed.get(key), value)
-        if key in page.reducers
-        else value
-        for key, value in page.writes.items()
-    }
+    return {key: page.joined(key, committed.get(key)) for key in page.writes}
 
 
 def _joined(pages: list[Page], committed: Mapping[str, Any]) -> dict[str, Any]:
     merged: dict[str, Any] = {}
     stagers: dict[str, Page] = {}
     for page in pages:
-        reducers = page.reducers or _NOTHING
-        for key, value in page.writes.items():
+        for key in page.writes:
             first = stagers.setdefault(key, page)
-            reducer = reducers.get(key)
-            if first is not page and not _joinable(first, reducer, key):
-                raise WriteConflictError(key, first.executor, page.executor)
-            if reducer is None:
-                merged[key] = value
-            elif first is page:
-                merged[key] = _reduce(reducer, key, committed.get(key), value)
+            if first is page:
+                merged[key] = page.joined(key, committed.get(key))
+            elif _agree(first, page, key):
+                merged[key] = page.joined(key, merged[key])
             else:
-                merged[key] = reducer(merged[key], value)
+                raise WriteConflictError(key, first.executor, page.executor)
     return merged
 
 
-def _joinable(first: Page, reducer: Reducer | None, key: str) -> bool:
-    """Say whether two siblings agree on how to join their writes of `key`."""
-    return reducer is not None and (first.reducers or _NOTHING).get(key) == reducer
+def _agree(first: Page, second: Page, key: str) -> bool:
+    """Say whether two siblings declare the same way to join their writes of `key`."""
+    if first.reducers is None or second.reducers is None or key not in first.reducers:
+        return False
+    return first.reducers[key] == second.reducers.get(key)
 
 
-def _reduce(
-    reducer: Reducer,
-    key: str,
-    committed: Any,  # noqa: ANN401 - state holds any value
-    staged: Any,  # noqa: ANN401
-) -> Any:  # noqa: ANN401
-    """Join a staged value to the committed one, which stays as it is.
-
-    A reducer may work in place, as `operator.iadd` does: it gets a copy of what
-    snapshots and a failed superstep's successor still look at.
-    """
-    if reducer not in PURE:
-        committed = isolate(committed, f"state key {key!r}")
-    return reducer(committed, staged)
+def _or_none(value: object) -> object:
+    return None if value is MISSING else value

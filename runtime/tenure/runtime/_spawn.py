@@ -9,7 +9,7 @@ runs in these tasks as in any others.
 
 import asyncio
 import contextvars
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
 from typing import Any, Final
 
 CANCELLED: Final = asyncio.CancelledError
@@ -29,30 +29,43 @@ def running_loop() -> Loop | None:
         return None
 
 
+class _Turn:
+    """Awaitable that gives up the rest of a task's turn."""
+
+    __slots__ = ()
+
+    def __await__(self) -> Generator[None, None, None]:
+        yield
+
+
+BEGINNING: Final = _Turn()
+"""What the body of a task awaits first, inside the `try` that ends it."""
+
+
 def start_task(
-    body: Coroutine[Any, Any, None],
-    context: contextvars.Context,
-    name: str,
-    at_end: Callable[[], object],
+    body: Coroutine[Any, Any, None], context: contextvars.Context, name: str
 ) -> Task[None]:
-    """Start `body` as a task that is kept until it ends.
+    """Start `body` as a task that is kept until it calls `forget`.
+
+    A task that is cancelled before its first step never enters its coroutine, so none
+    of its clean-up runs. Here the body is entered at once, up to `BEGINNING`: from then
+    on cancellation is raised inside it.
 
     Args:
-        body: What the task does.
-        context: The context it runs in.
+        body: What the task does; it awaits `BEGINNING` before anything else.
+        context: The context it runs in, from there on.
         name: Name of the task, for debuggers.
-        at_end: Called before anybody who awaits the task goes on, even if the task was
-            cancelled before `body` began.
     """
+    body.send(None)
     task = asyncio.get_running_loop().create_task(body, name=name, context=context)
     _alive.add(task)
-
-    def ended(task: Task[None]) -> None:
-        _alive.discard(task)
-        at_end()
-
-    task.add_done_callback(ended)
     return task
+
+
+def forget(task: Task[None] | None) -> None:
+    """Keep `task` no longer: its body is about to end."""
+    if task is not None:
+        _alive.discard(task)
 
 
 def call_soon(loop: Loop, callback: Callable[[], object]) -> bool:

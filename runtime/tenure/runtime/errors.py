@@ -7,6 +7,7 @@ WorkflowError
 │  ├─ ExecutorError                      an executor raised: see `__cause__`
 │  ├─ ConvergenceError                   messages were left after the last superstep
 │  ├─ WriteConflictError                 two executors staged one key in one superstep
+│  ├─ ReducerError                       a key's reducer cannot join what was staged
 │  ├─ MessageTypeError (TypeError)       no handler takes this message
 │  ├─ UnknownTargetError (LookupError)   no edge leads to the named executor
 │  ├─ IsolationError (TypeError)         a value cannot be copied, hence not isolated
@@ -136,6 +137,29 @@ class WriteConflictError(RunError):
             f"executors {self.first!r} and {self.second!r} both staged {self.key!r} in "
             f"one superstep. Give each its own key, or declare how to join them: "
             f"StateKey({self.key!r}, reduce=append)"
+        )
+
+
+class ReducerError(RunError):
+    """The reducer of a state key cannot join what an executor staged: see `__cause__`.
+
+    Args:
+        key: The state key.
+        executor: The executor that staged it.
+        reason: What the reducer raised, as text.
+    """
+
+    def __init__(self, key: str, executor: str, reason: str) -> None:
+        super().__init__(key, executor, reason)
+        self.key = key
+        self.executor = executor
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return (
+            f"state key {self.key!r}: its reducer cannot join what executor "
+            f"{self.executor!r} staged ({self.reason}). Stage what it can join, or "
+            f"give the key another one"
         )
 
 

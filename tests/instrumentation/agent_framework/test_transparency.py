@@ -1,0 +1,188 @@
+"""The instrumentor changes nothing: results, order, turns of the loop, lifetimes."""
+
+import asyncio
+import gc
+import weakref
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
+
+import pytest
+from agent_framework import WorkflowBuilder, WorkflowContext
+from agent_framework.exceptions import WorkflowException
+
+from tenure.instrumentation.agent_framework import _frames
+from tenure.instrumentation.operations import Operation
+
+from . import stories
+from .stories import Does, Gates, Told, abandon, one_executor, play, settled, turns
+from .test_findings import CLEAN, RACES
+
+Instrumenting = Callable[..., AbstractContextManager[None]]
+
+
+async def outcome(story: Callable[[], Awaitable[Told]]) -> Told:
+    return await settled(story())
+
+
+@pytest.mark.parametrize("name", [*CLEAN, *RACES])
+async def test_a_story_ends_the_same_with_and_without_the_instrumentor(
+    name: str, instrumenting: Instrumenting, heard: list[Operation]
+) -> None:
+    story = CLEAN[name] if name in CLEAN else RACES[name][0]
+    bare = await outcome(story)
+    assert heard == []
+    with instrumenting():
+        watched = await outcome(story)
+    assert heard
+    assert watched == bare
+
+
+async def streamed(ticks: list[int]) -> list[tuple[int, str]]:
+    """Return each event of a run and the turn of the loop in which it came."""
+
+    async def forward(message: str, context: WorkflowContext[str, str]) -> None:
+        context.set_state("key", message)
+        await turns(3)
+        await context.yield_output("half")
+        await context.send_message(message)
+
+    first, second = Does("x", forward), Does("y", forward)
+    workflow = WorkflowBuilder(start_executor=first).add_edge(first, second).build()
+    seen: list[tuple[int, str]] = []
+    begun = ticks[0]
+    async for event in workflow.run("a", stream=True):
+        seen.append((ticks[0] - begun, f"{event.type}:{event.executor_id}"))
+    return seen
+
+
+async def test_every_event_comes_in_the_same_turn_of_the_loop(
+    instrumenting: Instrumenting,
+) -> None:
+    ticks = [0]
+
+    async def tick() -> None:
+        while True:
+            ticks[0] += 1
+            await asyncio.sleep(0)
+
+    ticking = asyncio.create_task(tick())
+    bare = await streamed(ticks)
+    with instrumenting():
+        watched = await streamed(ticks)
+    ticking.cancel()
+    assert watched == bare
+    assert bare[-1][0] > 10
+
+
+@pytest.mark.usefixtures("instrumented")
+async def test_a_dropped_stream_dies_at_once() -> None:
+    gates = Gates()
+    workflow = one_executor(gates)
+    gc.disable()
+    try:
+        stream = workflow.run("a", stream=True)
+        async for event in stream:
+            if event.type == "executor_invoked":
+                break
+        seen = weakref.ref(stream)
+        generator = weakref.ref(stream._iterator._generator)
+        del stream, event
+        assert seen() is None
+        assert generator() is None
+    finally:
+        gc.enable()
+    await turns(40)
+
+
+@pytest.mark.usefixtures("instrumented")
+async def test_a_workflow_dies_with_its_last_reference() -> None:
+    async def act(message: str, context: WorkflowContext[str, str]) -> None:
+        await context.yield_output(message)
+
+    workflow = WorkflowBuilder(start_executor=Does("one", act)).build()
+    await play(workflow)
+    state = weakref.ref(workflow._runner.state)
+    context = weakref.ref(workflow._runner_context)
+    del workflow
+    gc.collect()
+    assert (state(), context()) == (None, None)
+
+
+@pytest.mark.usefixtures("instrumented")
+async def test_no_frame_stays_bound_when_runs_are_over() -> None:
+    before = dict(_frames._bound)
+    for story in (stories.lost_write, stories.cycle, stories.chain):
+        await settled(story())
+    assert _frames._bound == before
+
+
+@pytest.mark.usefixtures("instrumented")
+async def test_the_engine_still_refuses_a_second_run() -> None:
+    gates = Gates()
+    workflow = one_executor(gates)
+    run = asyncio.ensure_future(workflow.run("a"))
+    await gates["a staged"].wait()
+    with pytest.raises(WorkflowException):
+        workflow.run("b")
+    gates["a go"].set()
+    assert (await run).get_outputs() == ["a"]
+
+
+@pytest.mark.usefixtures("instrumented")
+async def test_a_value_that_cannot_be_copied_is_refused_as_before(
+    heard: list[Operation],
+) -> None:
+    class Uncopyable:
+        def __deepcopy__(self, memo: dict[int, object]) -> "Uncopyable":
+            raise LookupError("no copies")
+
+    async def act(message: str, context: WorkflowContext[str, str]) -> None:
+        context.set_state("key", message)
+        context.set_state("key", Uncopyable())
+
+    workflow = WorkflowBuilder(start_executor=Does("one", act)).build()
+    with pytest.raises(LookupError, match="no copies"):
+        await workflow.run("a")
+    assert heard
+
+
+async def test_a_tracer_that_raises_does_not_reach_the_run(
+    instrumenting: Instrumenting, caplog: pytest.LogCaptureFixture
+) -> None:
+    from opentelemetry.trace import NoOpTracer, Span, TracerProvider
+
+    class Raises(NoOpTracer):
+        def start_span(self, *args: object, **kwargs: object) -> Span:
+            raise LookupError("no spans today")
+
+    class Provider(TracerProvider):
+        def get_tracer(self, *args: object, **kwargs: object) -> Raises:
+            return Raises()
+
+    with instrumenting(tracer_provider=Provider()):
+        told = await settled(stories.lost_write())
+    assert told.outputs == ["b"]
+    assert "no spans today" in caplog.text
+
+
+@pytest.mark.usefixtures("instrumented")
+async def test_runs_that_are_under_way_when_the_instrumentor_leaves_go_on(
+    instrumenting: Instrumenting, heard: list[Operation]
+) -> None:
+    from tenure.instrumentation.agent_framework import AgentFrameworkInstrumentor
+
+    gates = Gates()
+    workflow = one_executor(gates)
+    await abandon(workflow)
+    AgentFrameworkInstrumentor().uninstrument()
+    told = len(heard)
+    try:
+        successor = asyncio.create_task(play(workflow))
+        await gates["b staged"].wait()
+        await turns(20)
+        gates["b go"].set()
+        assert (await successor).state == {"a_key": "a"}
+        late = [operation.run.epoch for operation in heard[told:]]
+        assert set(late) <= {1}
+    finally:
+        AgentFrameworkInstrumentor().instrument()
