@@ -23,6 +23,7 @@ from agent_framework import (
     handler,
     response_handler,
 )
+from agent_framework.exceptions import WorkflowException
 
 Act = Callable[[str, WorkflowContext[str, str]], Awaitable[None]]
 
@@ -394,7 +395,7 @@ async def cycle() -> Told:
         await lose()
         try:
             await workflow.run("b")
-        except Exception as error:
+        except WorkflowException as error:
             told.notes.append(type(error).__name__)
             # Its traceback would hold the frames that the collector is to find.
             error.__traceback__ = None

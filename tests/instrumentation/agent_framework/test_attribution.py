@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
@@ -23,7 +23,7 @@ naive: ContextVar[int] = ContextVar("naive")
 
 
 @pytest.fixture
-def naively(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[int, int]]]:
+def naively(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     """Attribute discards by a variable that is set where the run starts.
 
     Gives the acting epoch and the owner's at each discard, as that would tell them.
@@ -44,7 +44,7 @@ def naively(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[int, int]]]:
 
     monkeypatch.setattr(Workflow, "run", claim)
     monkeypatch.setattr(State, "discard", observe)
-    yield discards
+    return discards
 
 
 async def test_a_context_variable_alone_misses_a_drop_inside_the_successor(

@@ -37,7 +37,9 @@ O = TypeVar("O", bound=Operation)  # noqa: E741 - O is an operation
 pytestmark = pytest.mark.usefixtures("instrumented")
 
 
-def only(kind: type[O], heard: Iterable[Operation], epoch: int | None = None) -> list[O]:
+def only(
+    kind: type[O], heard: Iterable[Operation], epoch: int | None = None
+) -> list[O]:
     return [
         operation
         for operation in heard

@@ -1,6 +1,7 @@
 """How a call of the engine reaches a wrapper."""
 
 import inspect
+import sys
 from collections.abc import Callable, Mapping
 from types import FrameType
 from typing import Any, Final
@@ -41,6 +42,14 @@ def calling_function() -> str:
     while frame is not None and _is_wrapping(frame):
         frame = frame.f_back
     return "" if frame is None else frame.f_code.co_name
+
+
+def being_closed() -> bool:
+    """Say whether a generator or a coroutine is being closed around this call.
+
+    The collector may be what closes it, in the middle of anything.
+    """
+    return isinstance(sys.exc_info()[1], GeneratorExit)
 
 
 def _is_wrapping(frame: FrameType) -> bool:

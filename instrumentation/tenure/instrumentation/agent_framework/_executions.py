@@ -22,6 +22,7 @@ from tenure.instrumentation.agent_framework._calls import (
     Foreign,
     Keywords,
     argument,
+    being_closed,
 )
 from tenure.instrumentation.agent_framework._harmless import harmless
 from tenure.instrumentation.agent_framework._registry import Registry
@@ -146,7 +147,9 @@ class ExecutorWraps:
         around = ambient(handed.tenure.instance)
         # A worker task that an earlier run started may serve this one, and a context
         # object may be kept for later: the newer of the two is never an accusation.
-        if around is not None and around.tenure.epoch >= handed.tenure.epoch:
+        # But a coroutine that is being closed runs in the context of whoever closes it.
+        newer = around is not None and around.tenure.epoch >= handed.tenure.epoch
+        if newer and not being_closed():
             return None
         return enter(handed.tenure, handed.execution)
 

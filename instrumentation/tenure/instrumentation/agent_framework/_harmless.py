@@ -2,6 +2,7 @@
 
 import functools
 import logging
+import traceback
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
@@ -21,9 +22,13 @@ def harmless(function: Callable[_P, _R]) -> Callable[_P, _R | None]:
     def guarded(*args: _P.args, **kwargs: _P.kwargs) -> _R | None:
         try:
             return function(*args, **kwargs)
-        except Exception:
-            # Telemetry must never raise into a run.
-            _logger.exception("agent-framework could not be observed here")
+        except Exception:  # noqa: BLE001 - telemetry must never raise into a run
+            # As text: a traceback that a handler keeps would keep the frames of the
+            # engine, and with them the stream whose death ends the run.
+            _logger.error(  # noqa: TRY400 - see above
+                "agent-framework could not be observed here:\n%s",
+                traceback.format_exc(),
+            )
             return None
 
     return guarded

@@ -12,6 +12,7 @@ from tenure.instrumentation.agent_framework._calls import (
     Foreign,
     Keywords,
     argument,
+    being_closed,
     calling_function,
 )
 from tenure.instrumentation.agent_framework._harmless import harmless
@@ -148,7 +149,7 @@ def tell_safely(tenure: Tenure, telling: Callable[[], object]) -> None:
         tenure: The run that acts.
         telling: Tells the operation; it carries what is true now.
     """
-    if isinstance(sys.exc_info()[1], GeneratorExit):
+    if being_closed():
         tenure.defer(telling)
     else:
         telling()
