@@ -1,9 +1,11 @@
-"""Write the tables of telemetry.md from the names in the code: python docs/telemetry.py
+"""Write the tables of telemetry.md from the names in the code.
 
-With `--check` nothing is written, and the exit status says whether the page is up to date.
+Run it as it is to write the page. With `--check` nothing is written, and the exit
+status says whether the page is up to date.
 """
 
 import ast
+import itertools
 import sys
 from pathlib import Path
 
@@ -17,7 +19,7 @@ def documented_names() -> dict[str, tuple[str, str]]:
     """Return each constant's value and docstring, in order."""
     body = ast.parse(Path(str(semconv.__file__)).read_text(encoding="utf-8")).body
     found: dict[str, tuple[str, str]] = {}
-    for statement, below in zip(body, body[1:], strict=False):
+    for statement, below in itertools.pairwise(body):
         match statement, below:
             case (
                 ast.AnnAssign(target=ast.Name(name), value=ast.Constant(value)),

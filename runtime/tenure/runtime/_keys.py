@@ -9,7 +9,7 @@ Reducer = Callable[[Any, Any], Any]
 """Takes the value so far (`None` at first) and a staged one; returns the joined one."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # with slots, StateKey[list[str]]("name") fails (CPython 3.11)
 class StateKey(Generic[T]):
     """A state key that knows the type of its value and, if asked, how to join writes.
 

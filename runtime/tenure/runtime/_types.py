@@ -158,7 +158,7 @@ def _is_protocol(kind: type) -> bool:
 
 
 def _related(source: type, target: type) -> bool:
-    if source in _WIDENED.get(target, ()):
+    if source in _WIDENED.get(target, ()) or target in _WIDENED.get(source, ()):
         return True
     try:
         return issubclass(source, target) or issubclass(target, source)

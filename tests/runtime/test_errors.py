@@ -1,0 +1,127 @@
+"""Errors: each survives pickling, keeps its facts, and says what to do."""
+
+import copy
+import inspect
+import pickle
+
+import pytest
+
+from tenure.runtime import errors
+from tenure.runtime.errors import (
+    ConvergenceError,
+    DefinitionError,
+    EventLoopError,
+    ExecutorError,
+    IsolationError,
+    MessageTypeError,
+    OwnershipLostError,
+    ReducerError,
+    RunError,
+    StreamConsumedError,
+    UnknownTargetError,
+    WorkflowBusyError,
+    WorkflowError,
+    WriteConflictError,
+)
+
+EXAMPLES: list[tuple[WorkflowError, tuple[str, ...]]] = [
+    (
+        DefinitionError("press", "'a' sends int, but 'b' takes str", "Let 'a' send it"),
+        ("'press'", "'a' sends int, but 'b' takes str", "Let 'a' send it."),
+    ),
+    (
+        WorkflowBusyError("press", "c42", "r7", 3),
+        ("'press'", "'c42'", "r7", "epoch 3", "Await that run", '"supersede"'),
+    ),
+    (ExecutorError("writer", 2, "ValueError: no"), ("'writer'", "superstep 2", "no")),
+    (
+        ConvergenceError(100, ("a", "b")),
+        ("100 supersteps", "a, b", "condition that ends it", "max_supersteps"),
+    ),
+    (
+        WriteConflictError("draft", "a", "b"),
+        ("'draft'", "'a' and 'b'", "StateKey('draft', reduce="),
+    ),
+    (
+        ReducerError("draft", "a", "not iterable"),
+        ("'draft'", "'a'", "not iterable", "Stage what it can join"),
+    ),
+    (
+        MessageTypeError("a", "int", ("'b' takes str", "'c' takes bytes")),
+        ("'a' sent", "int", "'b' takes str; 'c' takes bytes"),
+    ),
+    (MessageTypeError("a", "int", ()), ("no edge leaves it", "Use yield_output")),
+    (MessageTypeError("", "int", ("'b' takes str",)), ("the run was given", "int")),
+    (
+        UnknownTargetError("a", "z", ("b", "c")),
+        ("from 'a' to 'z'", "edges lead to b, c"),
+    ),
+    (UnknownTargetError("a", "z", ()), ("no executor",)),
+    (
+        IsolationError("state key 'cart'", "lock", "cannot pickle"),
+        ("state key 'cart'", "lock", "cannot pickle", "__deepcopy__"),
+    ),
+    (StreamConsumedError("r7"), ("r7", "Start another run")),
+    (EventLoopError("r7", "its loop is closed"), ("r7", "its loop is closed")),
+    (OwnershipLostError("commit", 3, 4), ("commit refused", "epoch 3", "epoch 4")),
+]
+ids = [f"{type(error).__name__}-{at}" for at, (error, _) in enumerate(EXAMPLES)]
+
+
+@pytest.mark.parametrize(("error", "phrases"), EXAMPLES, ids=ids)
+def test_every_error_names_the_facts_and_the_remedy(
+    error: WorkflowError, phrases: tuple[str, ...]
+) -> None:
+    for phrase in phrases:
+        assert phrase in str(error)
+
+
+@pytest.mark.parametrize(("error", "_phrases"), EXAMPLES, ids=ids)
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_every_error_survives_pickling(
+    error: WorkflowError, _phrases: tuple[str, ...], protocol: int
+) -> None:
+    twin = pickle.loads(pickle.dumps(error, protocol))
+    assert type(twin) is type(error)
+    assert str(twin) == str(error)
+    assert vars(twin) == vars(error)
+    assert twin.args == error.args
+
+
+@pytest.mark.parametrize(("error", "_phrases"), EXAMPLES, ids=ids)
+def test_every_error_can_be_copied(
+    error: WorkflowError, _phrases: tuple[str, ...]
+) -> None:
+    assert str(copy.deepcopy(error)) == str(error)
+
+
+def test_every_class_of_error_stands_in_the_examples_and_in_the_drawn_tree() -> None:
+    classes = {
+        found
+        for found in vars(errors).values()
+        if inspect.isclass(found) and issubclass(found, WorkflowError)
+    }
+    assert {type(error) for error, _ in EXAMPLES} == classes - {WorkflowError, RunError}
+    assert errors.__doc__ is not None
+    for found in classes:
+        assert found.__name__ in errors.__doc__
+
+
+@pytest.mark.parametrize(
+    ("error", "builtin"),
+    [
+        (DefinitionError, ValueError),
+        (MessageTypeError, TypeError),
+        (UnknownTargetError, LookupError),
+        (IsolationError, TypeError),
+    ],
+)
+def test_errors_are_kin_to_the_builtin_that_people_expect(
+    error: type[WorkflowError], builtin: type[Exception]
+) -> None:
+    assert issubclass(error, builtin)
+
+
+def test_losing_the_instance_is_not_a_failure_of_the_run() -> None:
+    assert not issubclass(OwnershipLostError, RunError)
+    assert issubclass(WorkflowBusyError, RunError)
