@@ -85,7 +85,7 @@ def _against_asyncio(
 
 _CHAIN: Final = "chain 1000 --rounds 9"
 _TRACED: Final = "traced 1000 --rounds 5"
-_FAN: Final = "fan 2 --workers 1000 --warm 1 --rounds 7"
+_FAN: Final = "fan 10 --workers 1000 --warm 1 --rounds 5"
 
 MATRIX: Final = (
     _against_asyncio(
@@ -139,7 +139,7 @@ MATRIX: Final = (
         "worker",
         _FAN,
         target=3,
-        neighbour="fan 1 --workers 1000 --warm 1 --rounds 3",
+        neighbour="fan 3 --workers 1000 --warm 1 --rounds 1",
         share=1000,
     ),
     _against_asyncio(

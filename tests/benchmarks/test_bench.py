@@ -108,6 +108,15 @@ def test_memory_that_settles_is_no_growth_and_memory_that_grows_is() -> None:
     assert growing.growth() == 3
 
 
+def test_the_probe_sees_memory_that_the_work_keeps() -> None:
+    probe = load("harness").MemoryProbe()
+    kept: list[bytes] = []
+    for _ in range(10):
+        probe.mark()
+        kept.append(b"x" * 2**23)
+    assert probe.growth() > 30
+
+
 def test_every_measurement_of_the_matrix_is_one_that_its_peer_understands() -> None:
     harness, matrix = load("harness"), load("matrix")
     pytest.importorskip("agent_framework")

@@ -1,5 +1,7 @@
 """How a finding leaves the process: each way, at the level that it deserves."""
 
+from dataclasses import replace
+
 import pytest
 from opentelemetry._logs import SeverityNumber
 from opentelemetry.sdk._logs import LoggerProvider
@@ -141,9 +143,21 @@ def test_a_violation_is_a_failed_root_span_of_the_detectors_scope():
     assert span.status.status_code is StatusCode.ERROR
     assert span.instrumentation_scope.name == "tenure.detectors"
     assert span.attributes[semconv.ERROR_TYPE] == "stale-discard"
+    assert span.attributes[semconv.OWNER_EPOCH] == 2
     assert span.attributes[semconv.VICTIM_EPOCH] == 2
     assert span.attributes[semconv.KEYS] == ("b",)
     assert [link.context.span_id for link in span.links] == [CULPRIT.span_id]
+
+
+def test_an_owner_that_is_not_known_is_left_out():
+    backend = Backend()
+    backend.detector.feed(replace(violation(), owner=None, span=None))
+
+    (span,) = backend.spans.get_finished_spans()
+    (record,) = backend.records()
+    assert semconv.OWNER_EPOCH not in span.attributes
+    assert span.links == ()
+    assert record.trace_id == 0
 
 
 def test_a_warning_is_a_span_that_has_not_failed():

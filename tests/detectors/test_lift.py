@@ -327,6 +327,26 @@ def test_an_empty_write_set_survives_a_store_that_drops_empty_sequences():
     assert lift("commit", attributes, end=1).operations == (operation,)
 
 
+@pytest.mark.parametrize(
+    "missing", [semconv.CHECKPOINT_PARTS, semconv.CHECKPOINT_EPOCHS]
+)
+def test_parts_without_epochs_and_epochs_without_parts_are_unreadable(missing):
+    saved = CheckpointSave(
+        run=RUN, seq=1, owner=None, checkpoint="c", parts=(("w", 1),)
+    )
+    attributes = operation_attributes(saved)
+    del attributes[missing]
+
+    assert lift("checkpoint save", attributes, end=1).operations == ()
+
+
+def test_a_foreign_read_of_two_keys_is_unreadable():
+    read = ForeignRead(run=RUN, seq=1, owner=None, key="k", writer=1)
+    attributes = {**operation_attributes(read), semconv.READ_KEYS: ("k", "l")}
+
+    assert lift("foreign read", attributes, end=1).unreadable == (semconv.READ_KEYS,)
+
+
 def test_a_late_span_of_an_unknown_kind_is_unreadable():
     late = Late(run=RUN, seq=1, owner=None, kind=LateKind.SEND)
     lifted = lift("late whisper", operation_attributes(late), end=1)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tenure.detectors._sequence import MAX_INTERVALS, Sequence
 
 
-@given(st.lists(st.integers(1, 60)))
+@given(st.lists(st.integers(1, 9), max_size=24) | st.permutations(range(1, 10)))
 def test_it_agrees_with_a_plain_set_in_any_order(positions):
     sequence, seen = Sequence(), set()
     for seq in positions:
@@ -52,4 +52,13 @@ def test_beyond_its_bound_it_forgets_the_oldest_gaps_and_says_so():
     assert len(sequence.gaps()) <= MAX_INTERVALS + 1
     assert sequence.blurred_at(1)
     assert not sequence.blurred_at(4 * MAX_INTERVALS - 10)
+    assert not sequence.complete
+
+
+def test_its_bound_holds_for_positions_that_come_backwards():
+    sequence = Sequence()
+    for seq in range(6 * MAX_INTERVALS, 0, -2):
+        sequence.take(seq)
+
+    assert len(sequence.gaps()) <= MAX_INTERVALS + 1
     assert not sequence.complete

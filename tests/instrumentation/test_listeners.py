@@ -24,8 +24,7 @@ def test_a_listener_that_raises_is_logged_and_removed(listen, heard, caplog):
     assert len(calls) == 1
     assert len(heard) == 2
     (record,) = caplog.records
-    assert record.exc_info is not None
-    assert record.exc_info[0] is RuntimeError
+    assert "RuntimeError" in record.getMessage()
 
 
 def test_listeners_behind_one_that_raises_still_hear(listen):

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import weakref
 
 import pytest
 from opentelemetry import trace
@@ -16,7 +17,7 @@ from opentelemetry.sdk.trace.sampling import (
 )
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags
 
-from tenure.instrumentation import Recorder
+from tenure.instrumentation import Recorder, add_listener, remove_listener
 from tenure.instrumentation.operations import (
     Claim,
     Commit,
@@ -25,6 +26,7 @@ from tenure.instrumentation.operations import (
     Execute,
     Late,
     LateKind,
+    Operation,
     Outcome,
     Owner,
     Release,
@@ -109,7 +111,36 @@ def test_a_raising_processor_reaches_neither_the_run_nor_the_listeners(
     assert [type(operation) for operation in heard] == EVERYTHING
     assert [operation.seq for operation in heard] == list(range(1, 9))
     assert {record.levelno for record in caplog.records} == {logging.ERROR}
-    assert all(record.exc_info for record in caplog.records)
+    assert all("RuntimeError" in record.getMessage() for record in caplog.records)
+
+
+def test_what_is_logged_keeps_nothing_of_the_run_alive(caplog):
+    class Held:
+        pass
+
+    def tell_from_a_frame_that_holds_something() -> weakref.ref[Held]:
+        held = Held()
+        run.commit(FIRST, 7)
+        run.discard(FIRST, 7, cause=DiscardCause.FAILED)
+        add_listener(_raising)
+        run.commit(FIRST, {})
+        return weakref.ref(held)
+
+    run = Recorder("engine/1.2").instance("p", "i").run("r1")
+    run.claim(FIRST)
+    add_listener(_silent)
+    held = tell_from_a_frame_that_holds_something()
+    remove_listener(_silent)
+    assert len(caplog.records) == 3
+    assert held() is None
+
+
+def _silent(_operation: Operation) -> None:
+    pass
+
+
+def _raising(_operation: Operation) -> None:
+    raise RuntimeError
 
 
 def test_a_tracer_that_is_broken_altogether_does_no_harm(heard, caplog):

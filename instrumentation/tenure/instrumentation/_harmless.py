@@ -2,6 +2,7 @@
 
 import functools
 import logging
+import traceback
 from collections.abc import Callable
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -12,8 +13,14 @@ _S = TypeVar("_S")
 
 
 def report_failure() -> None:
-    """Log the exception that is being handled."""
-    _logger.exception("Telemetry of a run could not be recorded")
+    """Log the exception that is being handled.
+
+    As text: a handler that keeps a traceback keeps the frames of the run, and with them
+    the stream whose death would end it.
+    """
+    _logger.error(
+        "Telemetry of a run could not be recorded:\n%s", traceback.format_exc()
+    )
 
 
 def harmless(

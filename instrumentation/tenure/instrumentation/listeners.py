@@ -5,6 +5,7 @@ This module imports the standard library only.
 
 import logging
 import threading
+import traceback
 from collections.abc import Callable
 
 from tenure.instrumentation.operations import Operation
@@ -58,6 +59,10 @@ def tell(operation: Operation) -> None:
     for listener in _listeners:
         try:
             listener(operation)
-        except Exception:  # telemetry must never raise into a run
+        except Exception:  # noqa: BLE001 - telemetry must never raise into a run
             remove_listener(listener)
-            _logger.exception("A listener of operations raised and was removed")
+            # As text: a handler that keeps a traceback keeps the frames of the run.
+            _logger.error(  # noqa: TRY400 - see above
+                "A listener of operations raised and was removed:\n%s",
+                traceback.format_exc(),
+            )

@@ -98,6 +98,9 @@ class WorkflowContext(ABC, Generic[S, W]):
     def get_state(self, key: StateKey[T]) -> T | None: ...
 
     @overload
+    def get_state(self, key: StateKey[T], default: T) -> T: ...
+
+    @overload
     def get_state(self, key: StateKey[T], default: D) -> T | D: ...
 
     @overload

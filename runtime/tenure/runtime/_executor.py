@@ -91,7 +91,7 @@ class Executor:
         seen: set[str] = set()
         for cls in type(self).__mro__:
             for name, member in vars(cls).items():
-                if name not in seen and getattr(member, _MARK, False):
+                if name not in seen and getattr(member, _MARK, False) is True:
                     yield getattr(self, name), member
                 seen.add(name)
 

@@ -139,40 +139,34 @@ class Router:
     def _receivers(
         self, edge: Edge, message: object, target: str | None
     ) -> list[FanInEdge | str]:
-        if target is not None and target not in edge.targets:
+        # Conditions are asked about messages only that the edge could carry.
+        takers = [name for name in edge.targets if self._takes(edge, name, message)]
+        if not takers or target not in (None, *takers):
             return []
         match edge:
             case FanInEdge():
-                takes = self._dispatches[edge.target].takes_listed(message)
-                return [edge] if takes else []
+                return [edge]
             case SingleEdge():
                 fits = edge.condition is None or edge.condition(message)
-                chosen = self._takers(edge.targets, message) if fits else []
+                chosen = takers if fits else []
             case SwitchEdge():
-                chosen = self._named([_switched(edge, message)], message)
+                chosen = self._insist(edge, [_switched(edge, message)], message)
             case FanOutEdge():
-                chosen = self._selected(edge, message)
+                chosen = takers
+                if edge.select is not None:
+                    names = edge.select(message, edge.targets)
+                    chosen = self._insist(edge, names, message)
         return [name for name in chosen if target in (None, name)]
 
-    def _selected(self, edge: FanOutEdge, message: object) -> list[str]:
-        if edge.select is None:
-            return self._takers(edge.targets, message)
-        chosen = list(edge.select(message, edge.targets))
+    def _insist(self, edge: Edge, names: Iterable[str], message: object) -> list[str]:
+        """Return those that the graph's author chose, if they all take the message."""
+        chosen = list(names)
         for name in chosen:
             if name not in edge.targets:
                 raise UnknownTargetError(self.source, name, edge.targets)
-        return self._named(chosen, message)
-
-    def _takers(self, names: Iterable[str], message: object) -> list[str]:
-        """Return those that take a message of this type."""
-        return [name for name in names if self._dispatches[name].find(message)]
-
-    def _named(self, names: list[str], message: object) -> list[str]:
-        """Insist that those take the message which the graph's author chose for it."""
-        for name in names:
             if self._dispatches[name].find(message) is None:
                 raise self._nobody(message, (name,))
-        return names
+        return chosen
 
     def _check(self, message: object, target: str | None) -> None:
         for edge in self.edges:

@@ -105,7 +105,7 @@ async def run_together(bodies: Iterable[Coroutine[Any, Any, None]]) -> None:
     from outside.
 
     Args:
-        bodies: What to run, in order.
+        bodies: What to run, in order; one at least.
 
     Raises:
         BaseException: What the first of those failed with that failed before the

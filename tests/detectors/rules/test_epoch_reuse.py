@@ -83,3 +83,17 @@ def test_a_claim_without_a_position_that_comes_twice_is_one_claim(scene):
     scene.feed(claim)
 
     assert scene.feed(replace(claim)) == ()
+
+
+def test_a_run_that_claims_its_epoch_twice_reuses_it(scene, only):
+    scene.claim(1)
+    found = only(reuses(scene.claim(1)))
+
+    assert found.certainty is Certainty.CERTAIN
+
+
+def test_a_numbered_claim_and_its_unnumbered_copy_are_one_claim(scene):
+    claim = Claim(run=scene.run(1), seq=1, owner=Owner(1))
+    scene.feed(claim)
+
+    assert scene.feed(replace(claim, seq=None)) == ()

@@ -111,3 +111,42 @@ def test_a_claim_that_replaced_a_newer_epoch_says_nothing_about_an_older_one(sce
     scene.claim(1)
 
     assert scene.claim(3, superseded=2) == ()
+
+
+def released(scene, run_id, seq):
+    run = scene.run(1, run_id=run_id)
+    return Release(run=run, seq=seq, owner=Owner(1), outcome=Outcome.COMPLETED)
+
+
+def claimed(scene, epoch, seq, run_id=""):
+    run = scene.run(epoch, run_id=run_id)
+    return Claim(run=run, seq=seq, owner=Owner(epoch))
+
+
+def test_a_release_of_another_run_makes_a_claim_that_comes_later_ambiguous(scene):
+    scene.feed(released(scene, "a", 4))
+    scene.feed(claimed(scene, 2, 3))
+    (found,) = scene.feed(claimed(scene, 1, 2, "b"))
+
+    assert found.certainty is Certainty.POSSIBLE
+    assert found.missing == ("which run had epoch 1",)
+
+
+def test_two_runs_that_release_one_epoch_end_nothing_for_certain(scene, only):
+    scene.feed(released(scene, "a", 1))
+    scene.feed(released(scene, "b", 2))
+    scene.skip(2)
+    found = scene.late(1, ledger=0, owner=Owner(1))
+
+    assert only(found).certainty is Certainty.POSSIBLE
+
+
+def test_a_second_run_of_the_newer_epoch_overlaps_for_certain_too(scene):
+    scene.claim(1)
+    scene.claim(2, run_id="a")
+    found = [
+        one for one in scene.claim(2, run_id="b") if one.anomaly == "overlapping-owners"
+    ]
+
+    assert [one.certainty for one in found] == [Certainty.CERTAIN]
+    assert found[0].culprit.run.run_id == "b"

@@ -8,8 +8,10 @@ knows nothing of the instrumentor, so that it can be played with and without it.
 import asyncio
 import contextlib
 import gc
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from typing import Any
 
 from agent_framework import (
@@ -17,6 +19,7 @@ from agent_framework import (
     InMemoryCheckpointStorage,
     Workflow,
     WorkflowBuilder,
+    WorkflowCheckpoint,
     WorkflowContext,
     WorkflowExecutor,
     executor,
@@ -24,6 +27,9 @@ from agent_framework import (
     response_handler,
 )
 from agent_framework.exceptions import WorkflowException
+
+DISCARDS = tuple(map(int, version("agent-framework-core").split(".")[:2])) >= (1, 22)
+"""Whether the installed engine discards what an uncommitted superstep has staged."""
 
 Act = Callable[[str, WorkflowContext[str, str]], Awaitable[None]]
 
@@ -251,13 +257,15 @@ class Snapshots(Executor):
         super().__init__(id=name)
         self.gates, self.act = gates, act
         self.run = ""
-        self.held = False
+        self.held = self.broken = False
 
     @handler
     async def handle(self, message: str, context: WorkflowContext[str, str]) -> None:
         await self.act(message, context)
 
     async def on_checkpoint_save(self) -> dict[str, Any]:
+        if self.broken:
+            raise LookupError(self.id)
         if self.held:
             self.gates["saving"].set()
             await self.gates["save"].wait()
@@ -562,12 +570,12 @@ async def second_driver() -> Told:
 
 async def thread_write() -> Told:
     """S14: a thread outlives its run and stages while the next one runs."""
-    import threading
-
     gates, thread_go, thread_done = Gates(), threading.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
 
     @executor(id="left")
     def left(message: str, context: WorkflowContext[str, str]) -> None:
+        loop.call_soon_threadsafe(gates["thread runs"].set)
         thread_go.wait(20)
         context.set_state("a_thread", message)
         thread_done.set()
@@ -579,11 +587,10 @@ async def thread_write() -> Told:
 
     workflow = routed(left, Does("right", right)).build()
     run = asyncio.ensure_future(workflow.run("a"))
-    await turns(20)
+    await gates["thread runs"].wait()
     run.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await run
-    gates["cancelled"].set()
     return await play(workflow)
 
 
@@ -603,6 +610,23 @@ async def background_write() -> Told:
     workflow = WorkflowBuilder(start_executor=Does("one", act)).build()
     await workflow.run("a")
     await turns(60)
+    return await play(workflow)
+
+
+async def failed_snapshot() -> Told:
+    """S16: a snapshot fails, which is only a warning, and the others stay staged."""
+    gates = Gates()
+
+    async def forward(message: str, context: WorkflowContext[str, str]) -> None:
+        await context.send_message(message)
+
+    async def last(message: str, context: WorkflowContext[str, str]) -> None:
+        second.broken = message == "a"
+        await context.yield_output(message)
+
+    first, second = Snapshots("first", gates, forward), Snapshots("second", gates, last)
+    workflow = WorkflowBuilder(start_executor=first).add_edge(first, second).build()
+    await workflow.run("a", checkpoint_storage=InMemoryCheckpointStorage())
     return await play(workflow)
 
 
@@ -645,6 +669,37 @@ async def resumed_from_a_checkpoint() -> Told:
     entry = min(kept, key=lambda checkpoint: checkpoint.iteration_count)
     result = await workflow.run(
         checkpoint_id=entry.checkpoint_id, checkpoint_storage=storage
+    )
+    return tell(workflow, result)
+
+
+class SameObjects(InMemoryCheckpointStorage):
+    """A storage that hands out the very checkpoint that it was given."""
+
+    async def save(self, checkpoint: WorkflowCheckpoint) -> str:
+        self._checkpoints[checkpoint.checkpoint_id] = checkpoint
+        return checkpoint.checkpoint_id
+
+    async def load(self, checkpoint_id: str) -> WorkflowCheckpoint:
+        return self._checkpoints[checkpoint_id]
+
+
+async def resumed_in_flight() -> Told:
+    """A run is restored with the messages that an earlier one had in flight."""
+    storage, gates = SameObjects(), Gates()
+
+    async def forward(message: str, context: WorkflowContext[str, str]) -> None:
+        await context.send_message(message)
+
+    async def last(message: str, context: WorkflowContext[str, str]) -> None:
+        await context.yield_output(message)
+
+    first, second = Snapshots("x", gates, forward), Snapshots("y", gates, last)
+    workflow = WorkflowBuilder(start_executor=first).add_edge(first, second).build()
+    await workflow.run("a", checkpoint_storage=storage)
+    (kept,) = [one for one in storage._checkpoints.values() if one.messages.get("x")]
+    result = await workflow.run(
+        checkpoint_id=kept.checkpoint_id, checkpoint_storage=storage
     )
     return tell(workflow, result)
 

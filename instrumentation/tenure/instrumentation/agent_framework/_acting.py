@@ -14,7 +14,7 @@ import inspect
 from contextvars import ContextVar, Token
 from typing import Final, NamedTuple
 
-from tenure.instrumentation.agent_framework._frames import owner_of
+from tenure.instrumentation.agent_framework._frames import bound
 from tenure.instrumentation.agent_framework._tenures import Execution, Instance, Tenure
 
 _NESTED: Final = 16
@@ -50,12 +50,11 @@ def enter(tenure: Tenure, execution: Execution | None = None) -> Token[Stack]:
     Returns:
         What `leave` needs.
     """
-    others = tuple(
-        acting
-        for acting in _ambient.get()
-        if acting.tenure.instance is not tenure.instance
-    )
-    return _ambient.set((Acting(tenure, execution), *others[:_NESTED]))
+    acting, stack = Acting(tenure, execution), _ambient.get()
+    if not stack or (len(stack) == 1 and stack[0].tenure.instance is tenure.instance):
+        return _ambient.set((acting,))
+    others = [one for one in stack if one.tenure.instance is not tenure.instance]
+    return _ambient.set((acting, *others[:_NESTED]))
 
 
 def leave(token: Token[Stack]) -> None:
@@ -85,12 +84,15 @@ def acting(instance: Instance) -> Acting | None:
         instance: What is acted on.
     """
     around = ambient(instance)
+    if around is not None and instance.has_only(around.tenure):
+        return around
     frame = inspect.currentframe()
     while frame is not None:
-        owner = owner_of(frame)
-        if isinstance(owner, Tenure) and owner.instance is instance:
-            if around is not None and around.tenure is owner:
-                return around
-            return Acting(owner, None)
+        entry = bound.get(id(frame))
+        if entry is not None and entry[0] is frame.f_code:
+            owner = entry[1]
+            if isinstance(owner, Tenure) and owner.instance is instance:
+                same = around is not None and around.tenure is owner
+                return around if same else Acting(owner, None)
         frame = frame.f_back
     return around

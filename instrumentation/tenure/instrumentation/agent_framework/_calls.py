@@ -13,8 +13,8 @@ Arguments = tuple[Any, ...]
 Keywords = Mapping[str, Any]
 Call = Callable[..., Any]
 
-_WRAPPING: Final = ("wrapt", __name__.rpartition(".")[0])
-"""Packages whose frames stand between the engine's caller and its method."""
+_WRAPPING: Final = ("wrapt.", f"{__name__.rpartition('.')[0]}.")
+"""Packages whose modules' frames stand between the engine's caller and its method."""
 
 
 def argument(
@@ -53,5 +53,4 @@ def being_closed() -> bool:
 
 
 def _is_wrapping(frame: FrameType) -> bool:
-    module = str(frame.f_globals.get("__name__", ""))
-    return any(module == name or module.startswith(f"{name}.") for name in _WRAPPING)
+    return str(frame.f_globals.get("__name__", "")).startswith(_WRAPPING)

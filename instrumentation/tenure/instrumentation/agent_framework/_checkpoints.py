@@ -63,7 +63,7 @@ class CheckpointWraps:
 
     @harmless
     def _snapshot_taken(self, state: Foreign, part: Foreign, *, staged: bool) -> None:
-        instance = self._registry.instance_of_state(state)
+        instance = self._registry.by_state.get(state)
         if instance is None:
             return
         who = ambient(instance)
@@ -72,7 +72,7 @@ class CheckpointWraps:
 
     @harmless
     def _parts(self, context: Foreign) -> dict[str, int] | None:
-        instance = self._registry.instance_of_context(context)
+        instance = self._registry.by_context.get(context)
         return None if instance is None else instance.parts.snapshot()
 
     @harmless
@@ -83,7 +83,7 @@ class CheckpointWraps:
         parent: Foreign,
         parts: dict[str, int] | None,
     ) -> None:
-        instance = self._registry.instance_of_context(context)
+        instance = self._registry.by_context.get(context)
         who = None if instance is None else ambient(instance)
         if instance is None or who is None:
             return
@@ -95,7 +95,7 @@ class CheckpointWraps:
 
     @harmless
     def _restored(self, runner: Foreign, checkpoint: Foreign) -> None:
-        instance = self._registry.instance_of_state(runner.state)
+        instance = self._registry.by_state.get(runner.state)
         if instance is None:
             return
         kept: Mapping[str, Mapping[str, object]] = checkpoint.state
@@ -120,7 +120,7 @@ class CheckpointWraps:
         for edge_runner in getattr(runner, _engine.EDGE_RUNNERS, ()):
             messages.extend(buffered(edge_runner))
         for message in messages:
-            self._registry.origins.stamp(message, tenure)
+            self._registry.origins.put(message, tenure)
 
 
 def _name(checkpoint: Foreign) -> str | None:

@@ -56,12 +56,12 @@ class DeliveryWraps:
 
     @harmless
     def _sent(self, context: Foreign, thing: Foreign, late: LateKind | None) -> None:
-        instance = self._registry.instance_of_context(context)
+        instance = self._registry.by_context.get(context)
         who = None if instance is None else ambient(instance)
         if instance is None or who is None:
             return
         tenure = who.tenure
-        self._registry.origins.stamp(thing, tenure)
+        self._registry.origins.put(thing, tenure)
         if late is None or not tenure.fenced:
             return
         owner = instance.owner
@@ -77,7 +77,7 @@ class DeliveryWraps:
     def _fanned_in(self, fan_in: Foreign) -> None:
         target = next((edge.target_id for edge in _edges(fan_in)), None)
         for message in buffered(fan_in):
-            origin = self._registry.origins.of(message)
+            origin = self._registry.origins.get(message)
             who = None if origin is None else ambient(origin.instance)
             if origin is None or who is None or who.tenure is origin:
                 continue

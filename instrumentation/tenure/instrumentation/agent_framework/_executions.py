@@ -107,7 +107,7 @@ class ExecutorWraps:
     def _begin(
         self, executor: Foreign, args: Arguments, kwargs: Keywords
     ) -> "_Invocation | None":
-        instance = self._registry.instance_of_state(
+        instance = self._registry.by_state.get(
             argument(args, kwargs, _STATE_ARGUMENT, "state")
         )
         acting = None if instance is None else ambient(instance)
@@ -123,7 +123,7 @@ class ExecutorWraps:
 
     def _delivered(self, tenure: Tenure, executor: Foreign, message: Foreign) -> None:
         """Tell a message of another epoch that reaches an executor."""
-        origin = self._registry.origins.of(message)
+        origin = self._registry.origins.get(message)
         if origin is not None and origin is not tenure:
             tenure.recorder.foreign_delivery(
                 tenure.instance.owner,
@@ -134,14 +134,14 @@ class ExecutorWraps:
 
     @harmless
     def _hand(self, context: Foreign, state: Foreign) -> None:
-        instance = self._registry.instance_of_state(state)
+        instance = self._registry.by_state.get(state)
         acting = None if instance is None else ambient(instance)
         if acting is not None:
-            self._registry.hand(context, acting)
+            self._registry.handed.put(context, acting)
 
     @harmless
     def _lend(self, context: Foreign) -> Token[Stack] | None:
-        handed = self._registry.handed(context)
+        handed = self._registry.handed.get(context)
         if handed is None:
             return None
         around = ambient(handed.tenure.instance)

@@ -10,7 +10,8 @@ from typing import Final
 # Keyed by identity, because frames have no weak references. An entry that outlives its
 # frame is harmless: whatever frame of the same code has the identity next was bound
 # anew by its own run, and frames of other code do not match.
-_bound: Final[dict[int, tuple[CodeType, object]]] = {}
+bound: Final[dict[int, tuple[CodeType, object]]] = {}
+"""The code of each frame and what it was bound to, by identity of the frame."""
 
 
 def bind(generator: object, owner: object) -> int | None:
@@ -26,18 +27,12 @@ def bind(generator: object, owner: object) -> int | None:
     frame: FrameType | None = getattr(generator, "ag_frame", None)
     if frame is None:
         return None
-    _bound[id(frame)] = (frame.f_code, owner)
+    bound[id(frame)] = (frame.f_code, owner)
     return id(frame)
 
 
 def unbind(identity: int, owner: object) -> None:
     """Forget a frame, unless another owner's frame has its identity by now."""
-    entry = _bound.get(identity)
+    entry = bound.get(identity)
     if entry is not None and entry[1] is owner:
-        del _bound[identity]
-
-
-def owner_of(frame: FrameType) -> object | None:
-    """Return what `frame` was bound to."""
-    entry = _bound.get(id(frame))
-    return entry[1] if entry is not None and entry[0] is frame.f_code else None
+        del bound[identity]

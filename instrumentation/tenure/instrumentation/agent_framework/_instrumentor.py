@@ -142,5 +142,5 @@ def _check(installed: str, points: tuple[WrapPoint, ...], *, strict: bool) -> No
         f"{_engine.DISTRIBUTION} {installed} is not a version that this instrumentor "
         f"knows ({', '.join(_engine.SUPPORTED)}): findings may be missed{lost}",
         RuntimeWarning,
-        stacklevel=4,
+        stacklevel=5,
     )

@@ -82,7 +82,6 @@ def wrap_points(registry: Registry) -> tuple[WrapPoint, ...]:
             "set_state": executors.use_context,
             "send_message": executors.use_context_async,
             "yield_output": executors.use_context_async,
-            "add_event": executors.use_context_async,
         },
         _engine.RUNNER_CONTEXT: {
             "send_message": deliveries.send_message,

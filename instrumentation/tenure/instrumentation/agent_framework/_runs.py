@@ -5,7 +5,7 @@ from collections.abc import Callable
 from opentelemetry import trace
 
 from tenure.instrumentation.agent_framework import _engine
-from tenure.instrumentation.agent_framework._acting import ambient, enter, leave
+from tenure.instrumentation.agent_framework._acting import acting, ambient, enter, leave
 from tenure.instrumentation.agent_framework._calls import (
     Arguments,
     Call,
@@ -83,15 +83,17 @@ class RunWraps:
     def _claimed(self, workflow: Foreign, generator: Foreign) -> RunSteps | None:
         if not self._registry.active:
             return None
-        instance = self._registry.instance_of_workflow(workflow)
-        return RunSteps(generator, instance.claim(guarded=True, free=True))
+        instance = self._registry.instance_of(workflow)
+        tenure = instance.claim(guarded=True, free=True)
+        tenure.bind_frame(generator)
+        return RunSteps(generator, tenure)
 
     @harmless
     def _claim_unguarded(self, workflow: Foreign) -> Tenure | None:
         if not self._registry.active:
             return None
         guard: Callable[[], bool] = getattr(workflow, _engine.GUARD, lambda: True)
-        instance = self._registry.instance_of_workflow(workflow)
+        instance = self._registry.instance_of(workflow)
         tenure = instance.claim(guarded=False, free=not guard())
         tenure.started = tenure.driving = True
         return tenure
@@ -108,27 +110,27 @@ class RunWraps:
     @harmless
     def _bound(self, workflow: Foreign, generator: Foreign) -> LoopSteps | None:
         state = getattr(workflow, _engine.RUNNER_OF_WORKFLOW).state
-        instance = self._registry.instance_of_state(state)
-        acting = None if instance is None else ambient(instance)
-        if acting is None:
+        instance = self._registry.by_state.get(state)
+        who = None if instance is None else acting(instance)
+        if who is None:
             return None
-        acting.tenure.bind_frame(generator)
-        return LoopSteps(generator, acting.tenure, self._registry)
+        who.tenure.bind_frame(generator)
+        return LoopSteps(generator, who.tenure, self._registry)
 
     @harmless
     def _bind_loop(self, runner: Foreign, generator: Foreign) -> None:
-        instance = self._registry.instance_of_state(runner.state)
-        acting = None if instance is None else ambient(instance)
-        if acting is not None:
-            acting.tenure.bind_frame(generator)
+        instance = self._registry.by_state.get(runner.state)
+        who = None if instance is None else ambient(instance)
+        if who is not None:
+            who.tenure.bind_frame(generator)
 
     @harmless
     def _superstep_starts(self, runner: Foreign) -> None:
-        instance = self._registry.instance_of_state(runner.state)
-        acting = None if instance is None else ambient(instance)
-        if instance is None or acting is None:
+        instance = self._registry.by_state.get(runner.state)
+        who = None if instance is None else ambient(instance)
+        if instance is None or who is None:
             return
-        tenure = acting.tenure
+        tenure = who.tenure
         _link_to_engine(tenure)
         tenure.end_superstep()
         index: int = getattr(runner, _engine.ITERATION, 0) + 1

@@ -51,7 +51,7 @@ class StateWraps:
         self, wrapped: Call, state: Foreign, args: Arguments, kwargs: Keywords
     ) -> Foreign:
         """Note who stages a key; `set` and `delete` alike."""
-        instance = self._registry.instance_of_state(state)
+        instance = self._registry.by_state.get(state)
         if instance is None:
             return wrapped(*args, **kwargs)
         key: str = argument(args, kwargs, 0, "key")
@@ -81,7 +81,7 @@ class StateWraps:
         self, wrapped: Call, state: Foreign, args: Arguments, kwargs: Keywords
     ) -> Foreign:
         """Tell a commit, with who staged what it makes durable."""
-        instance = self._registry.instance_of_state(state)
+        instance = self._registry.by_state.get(state)
         if instance is None:
             return wrapped(*args, **kwargs)
         who = _actor(instance)
@@ -95,7 +95,7 @@ class StateWraps:
         self, wrapped: Call, state: Foreign, args: Arguments, kwargs: Keywords
     ) -> Foreign:
         """Tell a discard, with whose writes it throws away."""
-        instance = self._registry.instance_of_state(state)
+        instance = self._registry.by_state.get(state)
         if instance is None:
             return wrapped(*args, **kwargs)
         who = _actor(instance)
@@ -109,7 +109,7 @@ class StateWraps:
         self, wrapped: Call, state: Foreign, args: Arguments, kwargs: Keywords
     ) -> Foreign:
         """Tell what a restore throws away before it fills the state."""
-        instance = self._registry.instance_of_state(state)
+        instance = self._registry.by_state.get(state)
         if instance is None:
             return wrapped(*args, **kwargs)
         who = _actor(instance)
@@ -121,7 +121,7 @@ class StateWraps:
 
     @harmless
     def _reads(self, state: Foreign, key: Foreign) -> None:
-        instance = self._registry.instance_of_state(state)
+        instance = self._registry.by_state.get(state)
         who = None if instance is None else ambient(instance)
         if instance is None or who is None:
             return
@@ -246,6 +246,7 @@ def _discarded(
     who.end_superstep()
     if who.orphaned:
         who.finish(Outcome.ABANDONED)
+        who.forget()
 
 
 @harmless

@@ -6,12 +6,12 @@ whose own hook then closes it exactly as without a proxy.
 """
 
 import weakref
+from abc import abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Coroutine
-from contextvars import Token
 from typing import Any, Final
 
 from tenure.instrumentation.agent_framework import _engine
-from tenure.instrumentation.agent_framework._acting import Stack, enter, leave
+from tenure.instrumentation.agent_framework._acting import enter, leave
 from tenure.instrumentation.agent_framework._calls import (
     Foreign,
 )
@@ -29,11 +29,11 @@ _TERMINAL: Final = {
 
 
 class Steps(AsyncGenerator[Any, Any]):
-    """A generator of the engine whose steps act for its run.
+    """A generator of the engine, whose steps are watched.
 
     Args:
         generator: The engine's generator.
-        tenure: The run.
+        tenure: The run that it belongs to.
     """
 
     __slots__ = ("__weakref__", "_generator", "_tenure")
@@ -56,50 +56,18 @@ class Steps(AsyncGenerator[Any, Any]):
         """Raise an error inside the generator."""
         return self._take(self._generator.athrow(*args))
 
+    @abstractmethod
     async def aclose(self) -> None:
         """Close the generator."""
-        token = self._enter(closing=True)
-        try:
-            await self._generator.aclose()
-        finally:
-            self._leave(token)
-            self._closed()
+
+    @abstractmethod
+    async def _take(self, step: Awaitable[Any]) -> Foreign:
+        """Take one step."""
 
     @property
     def _exhausted(self) -> bool:
         """Whether the generator has run to its end, cleanup included."""
         return getattr(self._generator, "ag_frame", None) is None
-
-    async def _take(self, step: Awaitable[Any]) -> Foreign:
-        # The context variable is set around this one step and never across a `yield`.
-        token = self._enter(closing=False)
-        try:
-            event = await step
-        except BaseException as error:
-            self._leave(token)
-            self._stopped(error)
-            raise
-        self._leave(token)
-        self._surfaced(event)
-        return event
-
-    def _enter(self, *, closing: bool) -> Token[Stack]:
-        """Begin a step."""
-        del closing
-        return enter(self._tenure)
-
-    def _leave(self, token: Token[Stack]) -> None:
-        """End a step."""
-        leave(token)
-
-    def _surfaced(self, event: Foreign) -> None:
-        """Look at an event that the generator yielded."""
-
-    def _stopped(self, error: BaseException) -> None:
-        """Look at what ended a step."""
-
-    def _closed(self) -> None:
-        """Look at the generator after it was asked to close."""
 
 
 class RunSteps(Steps):
@@ -121,16 +89,29 @@ class RunSteps(Steps):
         # reference goes, and after that when the collector found a cycle.
         self._tenure.refcounted = True
 
-    def _enter(self, *, closing: bool) -> Token[Stack]:
+    async def aclose(self) -> None:
+        """Close the generator for the consumer."""
         tenure = self._tenure
-        tenure.started = tenure.started or not closing
-        tenure.driving, tenure.closing = True, closing
-        tenure.loop.find()
-        return enter(tenure)
+        tenure.driving = tenure.closing = True
+        try:
+            await self._generator.aclose()
+        finally:
+            tenure.driving = tenure.closing = False
+            self._closed()
 
-    def _leave(self, token: Token[Stack]) -> None:
-        self._tenure.driving = self._tenure.closing = False
-        leave(token)
+    async def _take(self, step: Awaitable[Any]) -> Foreign:
+        tenure = self._tenure
+        if not tenure.started:
+            tenure.started = True
+            tenure.loop.find()
+        tenure.driving = True
+        try:
+            return await step
+        except BaseException as error:
+            self._stopped(error)
+            raise
+        finally:
+            tenure.driving = False
 
     @harmless
     def _stopped(self, error: BaseException) -> None:
@@ -144,7 +125,7 @@ class RunSteps(Steps):
 
 
 class LoopSteps(Steps):
-    """What drives the supersteps, for either kind of driver.
+    """What drives the supersteps, for either kind of driver: its steps act for the run.
 
     Args:
         generator: The engine's generator.
@@ -158,20 +139,38 @@ class LoopSteps(Steps):
         super().__init__(generator, tenure)
         self._registry: Final = registry
 
+    async def aclose(self) -> None:
+        """Close the generator on behalf of its run."""
+        token = enter(self._tenure)
+        try:
+            await self._generator.aclose()
+        finally:
+            leave(token)
+            self._closed()
+
+    async def _take(self, step: Awaitable[Any]) -> Foreign:
+        # The context variable is set around this one step and never across a `yield`.
+        token = enter(self._tenure)
+        try:
+            event = await step
+        finally:
+            leave(token)
+        self._surfaced(event)
+        return event
+
     @harmless
     def _surfaced(self, event: Foreign) -> None:
         tenure = self._tenure
         if event.type == _engine.STATUS_EVENT:
             tenure.terminal = _TERMINAL.get(str(getattr(event.state, "value", "")))
             return
-        origin = self._registry.origins.of(event)
+        origin = self._registry.origins.get(event)
         if origin is None or origin is tenure or origin.instance is not tenure.instance:
             return
+        output = event.type in _engine.OUTPUT_EVENTS
         tenure.recorder.foreign_delivery(
             tenure.instance.owner,
-            DeliveryKind.OUTPUT
-            if event.type in _engine.OUTPUT_EVENTS
-            else DeliveryKind.EVENT,
+            DeliveryKind.OUTPUT if output else DeliveryKind.EVENT,
             origin.epoch,
             executor=getattr(event, "executor_id", None),
         )

@@ -135,6 +135,11 @@ class Tenure:
         self.end_superstep()
         self.release(outcome)
         self.recorder.ended(outcome, error)
+        if not self.orphaned:
+            self.forget()
+
+    def forget(self) -> None:
+        """Look out for nothing more that this run might do."""
         self.instance.forget(self)
         for identity in self.frames:
             _frames.unbind(identity, self)
@@ -206,6 +211,10 @@ class Instance:
         run.claim(tenure.owner, superseded=superseded)
         return tenure
 
+    def has_only(self, tenure: Tenure) -> bool:
+        """Say whether no other run has cleanup left to do: nobody else can act."""
+        return len(self._open) == 1 and self._open[0] is tenure
+
     def forget(self, tenure: Tenure) -> None:
         """Stop looking after a run whose cleanup has ended."""
         if tenure in self._open:
@@ -246,7 +255,7 @@ class Instance:
         for run in tuple(self._open):
             if not (run.dropped or (run.guarded and free)):
                 continue
-            if not run.started or run.loop.closed:
+            if not run.started or run.orphaned or run.loop.closed:
                 run.finish(Outcome.ABANDONED)
             elif not run.released:
                 run.release(run.terminal or Outcome.ABANDONED)

@@ -1,0 +1,46 @@
+"""What the app asks of an engine."""
+
+from collections.abc import AsyncIterable, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol
+
+from steps import Output
+
+
+class Busy(Exception):
+    """The engine refuses a question while it works on another."""
+
+
+class Run(
+    AsyncIterable[object], AbstractAsyncContextManager[AsyncIterable[object]], Protocol
+):
+    """A run, as a stream of its events.
+
+    Iterate it as it is, or in a block of its own, `async with run as events`, whose end
+    is the end of the run.
+    """
+
+
+class Engine(Protocol):
+    """One workflow on some engine."""
+
+    @property
+    def name(self) -> str:
+        """Engine and version."""
+        ...
+
+    def ask(self, question: str) -> Run:
+        """Start a run.
+
+        Raises:
+            Busy: Another run is under way.
+        """
+        ...
+
+    def output(self, event: object) -> Output | None:
+        """Return the output that `event` tells of, if it does."""
+        ...
+
+    def state(self) -> Mapping[str, Any]:
+        """Return the committed state."""
+        ...
