@@ -318,13 +318,14 @@ def test_writes_that_nobody_recorded_stay_unknown():
     assert lifted.operations == (operation,)
 
 
-def test_an_empty_write_set_survives_a_store_that_drops_empty_sequences():
+def test_an_empty_write_set_reads_the_same_with_and_without_empty_sequences():
     operation = replace(COMMIT, writes=WriteSet(), inherited=())
-    attributes = operation_attributes(operation)
-    del attributes[semconv.WRITE_KEYS]
-    del attributes[semconv.WRITE_EPOCHS]
+    without = operation_attributes(operation)
+    empty = {**without, semconv.WRITE_KEYS: [], semconv.WRITE_EPOCHS: []}
 
-    assert lift("commit", attributes, end=1).operations == (operation,)
+    assert semconv.WRITE_KEYS not in without
+    assert lift("commit", without, end=1).operations == (operation,)
+    assert lift("commit", empty, end=1).operations == (operation,)
 
 
 @pytest.mark.parametrize(

@@ -105,8 +105,6 @@ FULL = [
         ),
         "discard",
         {
-            "tenure.write.keys": (),
-            "tenure.write.epochs": (),
             "tenure.write.count": 0,
             "tenure.write.omitted": 0,
             "tenure.discard.cause": "finalizer",

@@ -10,6 +10,9 @@ from tenure.instrumentation import semconv
 from tenure.instrumentation._harmless import harmless
 from tenure.instrumentation.operations import DiscardCause, Outcome
 
+_collecting: Final[dict[type, bool]] = {}
+"""For each kind of meter provider, whether it takes measurements."""
+
 
 class Instruments:
     """The instruments of one recorder.
@@ -55,10 +58,14 @@ class Instruments:
         The API's own placeholder and no-op providers come from the API's package.
         """
         provider = self._provider or metrics.get_meter_provider()
-        return not (
-            isinstance(provider, NoOpMeterProvider)
-            or type(provider).__module__.startswith("opentelemetry.metrics")
-        )
+        kind = type(provider)
+        known = _collecting.get(kind)
+        if known is None:
+            known = _collecting[kind] = not (
+                isinstance(provider, NoOpMeterProvider)
+                or kind.__module__.startswith("opentelemetry.metrics")
+            )
+        return known
 
 
 class RunMeasures:

@@ -2,15 +2,17 @@
 
 from collections.abc import Mapping
 from time import time_ns
+from typing import Final
 
 from opentelemetry.trace import Status, StatusCode
 
 from tenure.instrumentation import _spans, semconv
+from tenure.instrumentation._building import builder
 from tenure.instrumentation._exchange_recorder import ExchangeRecorder
 from tenure.instrumentation._harmless import harmless
 from tenure.instrumentation._superstep_recorder import SuperstepRecorder
 from tenure.instrumentation.attributes import operation_attributes, run_attributes
-from tenure.instrumentation.listeners import tell
+from tenure.instrumentation.listeners import anyone_listens, tell
 from tenure.instrumentation.operations import (
     Claim,
     Discard,
@@ -23,6 +25,10 @@ from tenure.instrumentation.operations import (
     RunRef,
     Trigger,
 )
+
+_run_ref: Final = builder(RunRef)
+_claim: Final = builder(Claim)
+_release: Final = builder(Release)
 
 
 class RunRecorder(SuperstepRecorder, ExchangeRecorder):
@@ -53,17 +59,22 @@ class RunRecorder(SuperstepRecorder, ExchangeRecorder):
         if not self._at_home():
             return
         instance = self._instance
-        self.ref = run = RunRef(
-            self._recorder.engine,
-            instance.workflow,
-            instance.instance,
-            self._run_id,
-            owner.epoch,
-            self._process,
+        self.ref = run = _run_ref(
+            engine=self._recorder.engine,
+            workflow=instance.workflow,
+            instance=instance.instance,
+            run_id=self._run_id,
+            epoch=owner.epoch,
+            process=self._process,
         )
-        self._common = run_attributes(run)
         self._owns = True
-        operation = Claim(
+        if self._measures is not None:
+            self._measures.claimed()
+        if not (self._traced or anyone_listens()):
+            next(self._sequence)  # counted all the same, so that later ones show a gap
+            return
+        self._common = run_attributes(run)
+        operation = _claim(
             run=run,
             seq=next(self._sequence),
             owner=owner,
@@ -73,8 +84,6 @@ class RunRecorder(SuperstepRecorder, ExchangeRecorder):
         if self._traced:
             self._open_own(operation)
         tell(operation)
-        if self._measures is not None:
-            self._measures.claimed()
 
     def _open_own(self, operation: Claim) -> None:
         """Start the `own` span, linked to the `own` span of the previous owner."""
@@ -103,7 +112,10 @@ class RunRecorder(SuperstepRecorder, ExchangeRecorder):
         if run is None or not self._owns:
             return
         self._owns = False
-        operation = Release(
+        if self._own_span is None and not anyone_listens():
+            next(self._sequence)
+            return
+        operation = _release(
             run=run,
             seq=next(self._sequence),
             owner=owner,

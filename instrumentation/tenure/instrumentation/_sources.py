@@ -47,6 +47,8 @@ class EngineSource:
         version = engine.partition("/")[2]
         self.engine: Final = engine
         self.detail: Final = detail_from_environment() if detail is None else detail
+        self.tells_supersteps: Final = self.detail >= Detail.SUPERSTEPS
+        self.tells_executors: Final = self.detail >= Detail.EXECUTORS
         self.mask: Final = key_mask(keys_from_environment() if keys is None else keys)
         self.tracer: Final = trace.get_tracer(
             scope, version, tracer_provider, schema_url=semconv.SCHEMA_URL

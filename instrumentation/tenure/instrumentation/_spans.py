@@ -14,6 +14,7 @@ from opentelemetry.trace import Link, Span, SpanContext, Tracer
 from tenure.instrumentation import semconv
 from tenure.instrumentation._harmless import report_failure
 from tenure.instrumentation.attributes import span_name
+from tenure.instrumentation.listeners import anyone_listens
 from tenure.instrumentation.operations import Operation, Release, SpanRef
 
 ROOT: Final = Context()
@@ -66,6 +67,8 @@ def open_for(
 
 def carry(operation: Operation, span: Span) -> None:
     """Say which span carries `operation`, which nobody has seen yet."""
+    if not anyone_listens():
+        return
     context = span.get_span_context()
     if context.is_valid and span.is_recording():
         reference = SpanRef(context.trace_id, context.span_id)

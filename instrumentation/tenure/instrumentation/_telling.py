@@ -17,6 +17,7 @@ from tenure.instrumentation._sources import InstanceSource
 from tenure.instrumentation.attributes import operation_attributes
 from tenure.instrumentation.listeners import anyone_listens, tell
 from tenure.instrumentation.operations import (
+    NO_WRITES,
     WRITE_CAP,
     Operation,
     RunRef,
@@ -45,8 +46,8 @@ class RunTelling:
         self._run_id: Final = run_id
         self._process: Final = process_id()
         self._sequence: Final[itertools.count[int]] = instance.sequence()
-        self._tells_supersteps: Final = recorder.detail >= Detail.SUPERSTEPS
-        self._tells_executors: Final = recorder.detail >= Detail.EXECUTORS
+        self._tells_supersteps: Final = recorder.tells_supersteps
+        self._tells_executors: Final = recorder.tells_executors
         self._measures: Final = (
             RunMeasures(recorder.instruments, recorder.engine, instance.workflow)
             if recorder.instruments.collected()
@@ -131,6 +132,8 @@ class RunTelling:
     def _write_set(self, writes: Mapping[str, int] | None) -> WriteSet | None:
         if writes is None:
             return None
+        if not writes:
+            return NO_WRITES
         if len(writes) > WRITE_CAP:
             acting = 0 if self.ref is None else self.ref.epoch
             found = WriteSet.staged_by(writes, acting)

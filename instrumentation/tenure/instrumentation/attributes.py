@@ -84,10 +84,11 @@ def _put(found: Attributes, name: str, value: object) -> None:
 def _put_writes(found: Attributes, writes: WriteSet | None) -> None:
     if writes is None:
         return
-    found[semconv.WRITE_KEYS] = writes.keys
-    found[semconv.WRITE_EPOCHS] = writes.epochs
     found[semconv.WRITE_COUNT] = writes.count
     found[semconv.WRITE_OMITTED] = writes.omitted
+    if writes.pairs:
+        found[semconv.WRITE_KEYS] = writes.keys
+        found[semconv.WRITE_EPOCHS] = writes.epochs
 
 
 def _claim(operation: Claim, found: Attributes) -> None:

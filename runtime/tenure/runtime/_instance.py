@@ -194,7 +194,7 @@ class Instance:
             self._state.commit(writes)
         voice = run.voice
         if voice.telling or voice.measuring:
-            staged = dict.fromkeys(writes, int(run.epoch))
+            staged = dict.fromkeys(writes, int(run.epoch)) if writes else {}
             voice.commit(owner, staged, index=run.index)
         return writes
 

@@ -119,12 +119,13 @@ class Invocation(WorkflowContext[Any, Any]):
     @property
     def reads(self) -> tuple[str, ...]:
         """State keys that it read, in order."""
-        return tuple(self._reads or ())
+        return tuple(self._reads) if self._reads else ()
 
     @property
     def writes(self) -> dict[str, int]:
         """State keys that it staged, each with the run's epoch."""
-        return dict.fromkeys(self._staged or (), int(self._run.epoch))
+        staged = self._staged
+        return dict.fromkeys(staged, int(self._run.epoch)) if staged else {}
 
     @property
     def late(self) -> bool:

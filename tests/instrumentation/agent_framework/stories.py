@@ -727,6 +727,49 @@ async def answered_request() -> Told:
     return tell(workflow, await workflow.run(responses={request.request_id: "yes"}))
 
 
+async def cancelled_request() -> Told:
+    """A run waits for a human; its request is cancelled."""
+    workflow = WorkflowBuilder(start_executor=Asks(id="asks")).build()
+    result = await workflow.run("a")
+    (request,) = result.get_request_info_events()
+    return tell(workflow, await workflow.cancel_pending_requests([request.request_id]))
+
+
+async def fan_in_across_supersteps() -> Told:
+    """A fan-in waits for a slower branch while a checkpoint is taken."""
+    storage = InMemoryCheckpointStorage()
+
+    async def forward(message: str, context: WorkflowContext[str, str]) -> None:
+        await context.send_message(f"{context._executor_id}:{message}")
+
+    router, slow = Does("r", forward), Does("m", forward)
+    halves = [Does("p1", forward), Does("p2", forward)]
+    workflow = (
+        WorkflowBuilder(start_executor=router)
+        .add_fan_out_edges(router, [halves[0], slow])
+        .add_edge(slow, halves[1])
+        .add_fan_in_edges(halves, Joins(id="j"))
+        .build()
+    )
+    await workflow.run("a", checkpoint_storage=storage)
+    return await play(workflow, checkpoint_storage=storage)
+
+
+async def own_commit() -> Told:
+    """An executor commits the state object itself, in the middle of its superstep."""
+
+    async def act(message: str, context: WorkflowContext[str, str]) -> None:
+        context.set_state("early", message)
+        context.state.commit()
+        context.set_state("dropped", message)
+        context.state.discard()
+        context.set_state("late", message)
+        await context.yield_output(message)
+
+    workflow = WorkflowBuilder(start_executor=Does("one", act)).build()
+    return await play(workflow)
+
+
 async def sub_workflow() -> Told:
     """A workflow inside another, twice."""
 

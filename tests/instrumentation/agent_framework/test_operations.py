@@ -315,6 +315,34 @@ async def test_checkpoints_follow_each_other_and_a_restore_names_their_epochs(
     assert dict(resumed[0].parts or ()) == {"x": 2, "y": 2}
 
 
+async def test_an_edge_buffer_is_a_part_of_the_checkpoint_that_holds_it(
+    heard: list[Operation],
+) -> None:
+    told = await settled(stories.fan_in_across_supersteps())
+    assert told.outputs == ["p1:r:b,p2:m:r:b"]
+    parts = [set(dict(save.parts or ())) for save in only(CheckpointSave, heard, 2)]
+    buffers = [{part for part in names if "FanIn" in part} for names in parts]
+    assert [len(names) for names in buffers] == [0, 0, 0, 1, 0]
+    for save in only(CheckpointSave, heard):
+        assert {epoch for _, epoch in save.parts or ()} == {save.run.epoch}
+
+
+async def test_a_commit_by_an_executor_does_not_end_its_superstep(
+    heard: list[Operation],
+) -> None:
+    await settled(stories.own_commit())
+    names = [operation.name for operation in heard][2:]
+    assert names == [
+        "superstep start",
+        "commit",
+        "discard",
+        "execute",
+        "commit",
+        "superstep end",
+        "release",
+    ]
+
+
 async def test_an_executor_tells_what_it_read_and_staged(
     heard: list[Operation],
 ) -> None:

@@ -124,7 +124,9 @@ class ExecutorWraps:
     def _delivered(self, tenure: Tenure, executor: Foreign, message: Foreign) -> None:
         """Tell a message of another epoch that reaches an executor."""
         origin = self._registry.origins.get(message)
-        if origin is not None and origin is not tenure:
+        if origin is None or origin is tenure:
+            return
+        if origin.instance is tenure.instance:
             tenure.recorder.foreign_delivery(
                 tenure.instance.owner,
                 DeliveryKind.MESSAGE,

@@ -32,6 +32,7 @@ from tenure.instrumentation.operations import (
 )
 
 _COMMIT_CAUSES: Final = {
+    _engine.SUPERSTEP_LOOP: CommitCause.SUPERSTEP,
     _engine.RUN_ENTRY: CommitCause.RUN_ENTRY,
     _engine.CHECKPOINT_PREPARATION: CommitCause.CHECKPOINT,
 }
@@ -88,7 +89,7 @@ class StateWraps:
         writes = None if who is None else instance.staged(state, who.epoch)
         result = wrapped(*args, **kwargs)
         if who is not None and writes is not None:
-            _committed(who, state, writes, _COMMIT_CAUSES.get(calling_function()))
+            _committed(who, state, writes, calling_function())
         return result
 
     def discard(
@@ -102,7 +103,7 @@ class StateWraps:
         writes = None if who is None else instance.staged(state, who.epoch)
         result = wrapped(*args, **kwargs)
         if who is not None and writes is not None:
-            _discarded(who, writes, sys.exc_info()[1])
+            _discarded(who, writes, calling_function(), sys.exc_info()[1])
         return result
 
     def clear(
@@ -206,22 +207,23 @@ def _edges_staged(
 
 @harmless
 def _committed(
-    who: Tenure, state: Foreign, writes: dict[str, int], cause: CommitCause | None
+    who: Tenure, state: Foreign, writes: dict[str, int], caller: str
 ) -> None:
     instance = who.instance
     instance.parts.commit(writes, getattr(state, _engine.COMMITTED, ()))
     instance.prune(state)
     instance.flush()
-    cause = CommitCause.SUPERSTEP if cause is None else cause
+    # An executor that has the state object itself may commit in mid-superstep.
+    cause = _COMMIT_CAUSES.get(caller, CommitCause.SUPERSTEP)
     index = who.superstep if cause is CommitCause.SUPERSTEP else None
     who.recorder.commit(instance.owner, writes, cause=cause, index=index)
-    if cause is CommitCause.SUPERSTEP:
+    if caller == _engine.SUPERSTEP_LOOP:
         who.end_superstep()
 
 
 @harmless
 def _discarded(
-    who: Tenure, writes: dict[str, int], error: BaseException | None
+    who: Tenure, writes: dict[str, int], caller: str, error: BaseException | None
 ) -> None:
     instance, trigger = who.instance, None
     instance.parts.discard()
@@ -243,6 +245,8 @@ def _discarded(
         index=who.superstep,
         detached=trigger is not None and trigger is not Trigger.CLOSE,
     )
+    if caller != _engine.SUPERSTEP_LOOP:
+        return
     who.end_superstep()
     if who.orphaned:
         who.finish(Outcome.ABANDONED)

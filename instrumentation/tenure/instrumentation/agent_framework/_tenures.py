@@ -246,8 +246,10 @@ class Instance:
         """Forget who staged keys that are long committed, once they are many."""
         staged = staged_keys(state)
         if len(self.writers) > len(staged) + _ROOM:
-            for key in [key for key in self.writers if key not in staged]:
-                self.writers.pop(key, None)
+            # At once, because threads may stage meanwhile.
+            for key in tuple(self.writers):
+                if key not in staged:
+                    self.writers.pop(key, None)
 
     def _close_abandoned(self, *, free: bool) -> int | None:
         """Release runs whose consumer has left; return the newest that still acts."""
