@@ -51,6 +51,15 @@ def test_forgetting_a_process_that_left_a_gap_is_not_clean(scene):
     assert scene.detector.verdict == "inconclusive"
 
 
+def test_as_many_processes_as_there_is_room_for_are_all_remembered(scene):
+    scene.skip(1, process="q")
+    play(scene, 1, process="q")
+    for epoch in range(2, MAX_PROCESSES + 1):
+        play(scene, epoch, process=f"p{epoch}")
+
+    assert scene.detector.missing == ("press/i: seq 1 of process q",)
+
+
 def test_an_owner_whose_claim_never_came_is_missed(scene):
     play(scene, 1)
     scene.owner = type(scene.owner)(7, "elsewhere")

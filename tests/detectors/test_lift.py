@@ -328,6 +328,21 @@ def test_an_empty_write_set_reads_the_same_with_and_without_empty_sequences():
     assert lift("commit", empty, end=1).operations == (operation,)
 
 
+def test_a_write_set_of_which_the_cap_left_out_everything_is_read_back():
+    operation = replace(COMMIT, writes=WriteSet((), 2))
+
+    assert lift("commit", operation_attributes(operation), end=1).operations == (
+        operation,
+    )
+
+
+def test_keys_that_were_counted_and_are_neither_listed_nor_omitted_were_lost():
+    attributes = operation_attributes(replace(COMMIT, writes=WriteSet((), 2)))
+    attributes[semconv.WRITE_COUNT] = 3
+
+    assert lift("commit", attributes, end=1).unreadable == (semconv.WRITE_KEYS,)
+
+
 @pytest.mark.parametrize(
     "missing", [semconv.CHECKPOINT_PARTS, semconv.CHECKPOINT_EPOCHS]
 )

@@ -59,6 +59,15 @@ def test_a_race_is_found_from_spans_alone(stage):
     assert found.culprit.span is not None
 
 
+def test_an_operation_bears_the_time_and_the_identity_of_its_span(stage):
+    stage.race()
+
+    (found,) = stage.detector.findings
+    (discard,) = stage.spans("discard")
+    assert found.culprit.time == discard.start_time
+    assert found.culprit.span.span_id == discard.context.span_id
+
+
 def test_a_run_whose_spans_all_ended_is_clean(stage):
     run = stage.claim(1)
     run.superstep_started(Owner(1), 1)

@@ -192,16 +192,15 @@ def _writes(attributes: Attributes) -> WriteSet | None:
     pairs = _pairs(attributes, semconv.WRITE_KEYS, semconv.WRITE_EPOCHS)
     count = _int(attributes, semconv.WRITE_COUNT)
     omitted = _int(attributes, semconv.WRITE_OMITTED) or 0
-    if pairs is None:
-        # Some stores drop empty sequences; the count still says that it was empty.
-        if count == 0:
-            return WriteSet()
-        if count is None and omitted == 0:
-            return None
-        raise _UnreadableError(semconv.WRITE_KEYS)
-    found = WriteSet(pairs, omitted)
-    if omitted < 0 or (count is not None and count != found.count):
-        raise _UnreadableError(semconv.WRITE_COUNT)
+    if pairs is None and count is None and omitted == 0:
+        return None
+    # Empty sequences are not told; then the count must say that nothing is listed.
+    found = WriteSet(pairs or (), omitted)
+    if omitted < 0:
+        raise _UnreadableError(semconv.WRITE_OMITTED)
+    if count != found.count and not (pairs and count is None):
+        missing = semconv.WRITE_KEYS if pairs is None else semconv.WRITE_COUNT
+        raise _UnreadableError(missing)
     return found
 
 

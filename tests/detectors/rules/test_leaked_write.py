@@ -95,3 +95,9 @@ def test_a_stale_commit_that_takes_the_owners_writes_with_it_is_both(scene):
 
     assert [one.anomaly for one in found] == ["stale-commit", "leaked-write"]
     assert {one.certainty for one in found} == {Certainty.CERTAIN}
+
+
+def test_a_writer_that_owns_the_instance_is_not_over(scene, only):
+    found = only(scene.commit(3, {"a": 2}, owner=Owner(2)))
+
+    assert found.certainty is Certainty.POSSIBLE

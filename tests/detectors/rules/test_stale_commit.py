@@ -65,3 +65,10 @@ def test_an_epoch_that_came_back_after_a_newer_one_is_not_called_stale(scene, on
     found = only(scene.commit(2, {"a": 2}, owner=None))
 
     assert found.certainty is Certainty.POSSIBLE
+
+
+def test_without_the_owner_the_newest_of_several_claims_is_taken_for_it(scene, only):
+    scene.superseded().claim(3, superseded=2)
+    found = only(scene.commit(1, {"a": 1}, owner=None))
+
+    assert (found.certainty, found.owner_epoch) == (Certainty.CERTAIN, 3)

@@ -1,0 +1,133 @@
+"""What kind of bytes a file holds, told from how it begins; its name says nothing.
+
+Pure: it reads the first bytes and nothing else.
+"""
+
+from enum import StrEnum
+from typing import Final
+
+HEAD: Final = 4096
+"""How many bytes at the start it takes."""
+
+
+class Encoding(StrEnum):
+    """How a file is written."""
+
+    JSON = "JSON"
+    """Values of JSON, one after the other, on lines or not."""
+
+    PROTOBUF = "OTLP protobuf"
+    """One message of OTLP, or several that were joined."""
+
+    FRAMED_PROTOBUF = "OTLP protobuf, framed"
+    """Messages behind their sizes, as the collector's file exporter writes them."""
+
+    DELIMITED_PROTOBUF = "OTLP protobuf, delimited"
+    """Messages behind their sizes, as protobuf libraries write several of them."""
+
+
+class UnrecognisedError(Exception):
+    """Nothing that is known begins so; never leaves this package.
+
+    Args:
+        reason: What it seems to be, as a clause.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+def recognise(head: bytes) -> Encoding:
+    """Say how a file is written.
+
+    Args:
+        head: Its first `HEAD` bytes, or all of them if there are less.
+
+    Returns:
+        The encoding.
+
+    Raises:
+        UnrecognisedError: None that is known.
+    """
+    for magic, reason in _REFUSED:
+        if head.startswith(magic):
+            raise UnrecognisedError(reason)
+    # Text of JSON has no control characters but these four; in a trace of protobuf the
+    # length of a trace id is one.
+    text = head.removeprefix(_BOM).lstrip(_SPACE)
+    if not text:
+        raise UnrecognisedError("it is empty" if not head else "it is blank")
+    if not _CONTROLS.intersection(head):
+        if text[:1] in {b"{", b"["}:
+            return Encoding.JSON
+        if text[:1] == b"<":
+            raise UnrecognisedError("it is HTML or XML, not a trace")
+        if text[:1] in _SCALARS:
+            return Encoding.JSON  # whose reader says what is wrong with it
+    if head[4:8] == _ZSTANDARD:
+        raise UnrecognisedError(_PACKED.format("zstandard"))
+    return _protobuf(head)
+
+
+def _protobuf(head: bytes) -> Encoding:
+    if _begins_a_message(head, len(head)):
+        return Encoding.PROTOBUF
+    framed = int.from_bytes(head[:4], "big")
+    if _begins_a_message(head[4:], framed):
+        return Encoding.FRAMED_PROTOBUF
+    delimited, width = varint(head)
+    if width and _begins_a_message(head[width:], delimited):
+        return Encoding.DELIMITED_PROTOBUF
+    raise UnrecognisedError(
+        "it is neither JSON nor OTLP protobuf, gzipped or not"
+        if _CONTROLS.intersection(head)
+        else "it is text, but not JSON"
+    )
+
+
+def _begins_a_message(data: bytes, size: int) -> bool:
+    """Say whether `data` begins with resource spans, whose own first field is theirs.
+
+    Args:
+        data: The first bytes of the message.
+        size: How long it is said to be.
+    """
+    if not data.startswith(b"\x0a"):  # field 1, with a length
+        return False
+    length, width = varint(data[1:])
+    inner = data[1 + width : 2 + width]
+    # Resource, scope spans, schema URL; or a message with nothing in it.
+    return bool(width) and (inner in _INNER or (length == 0 and size <= 2))
+
+
+def varint(data: bytes) -> tuple[int, int]:
+    """Return the number at the start of `data` and its width; width 0 if it has none.
+
+    Args:
+        data: At least ten bytes, or all there are.
+    """
+    value = 0
+    for at, byte in enumerate(data[:10]):
+        value |= (byte & 0x7F) << (7 * at)
+        if byte < 0x80:
+            return value, at + 1
+    return 0, 0
+
+
+_BOM: Final = b"\xef\xbb\xbf"
+_SPACE: Final = b" \t\r\n"
+_CONTROLS: Final = frozenset(set(range(0x20)) - set(_SPACE))
+_SCALARS: Final = frozenset(bytes([byte]) for byte in b'"-0123456789tfn')
+_INNER: Final = frozenset({b"\x0a", b"\x12", b"\x1a"})
+_PACKED: Final = "it is packed with {}; unpack it first (only gzip is read as it is)"
+_ZSTANDARD: Final = b"\x28\xb5\x2f\xfd"
+_REFUSED: Final = (
+    (_ZSTANDARD, _PACKED.format("zstandard")),
+    (b"PK\x03\x04", _PACKED.format("zip")),
+    (b"BZh", _PACKED.format("bzip2")),
+    (b"\xfd7zXZ\x00", _PACKED.format("xz")),
+    (b"\x1f\x8b", _PACKED.format("gzip twice")),
+    (b"SQLite format 3\x00", "it is a database of SQLite"),
+    (b"PAR1", "it is Parquet"),
+)

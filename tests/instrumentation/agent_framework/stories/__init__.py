@@ -1,0 +1,108 @@
+"""Stories that agent-framework gets wrong, or right, on the real engine.
+
+Each is a coroutine function that plays two runs, `a` and `b`, on one workflow and says
+what was left: the committed state, what `b` gave to its consumer, the status. A story
+knows nothing of the instrumentor, so that it can be played with and without it.
+"""
+
+from .abandoned import (
+    closed_outer_generator,
+    cycle,
+    dirty_read,
+    failed_superstep,
+    foreign_message,
+    foreign_output,
+    late_cleanup,
+    left_at_a_failure,
+    lost_write,
+    lost_write_while_the_successor_drops,
+    slow_cleanup,
+    torn_checkpoint,
+)
+from .executors import (
+    Asks,
+    Does,
+    Gates,
+    Joins,
+    SameObjects,
+    Snapshots,
+    one_executor,
+    routed,
+)
+from .overlapping import (
+    background_write,
+    failed_snapshot,
+    fan_in_carry_over,
+    second_driver,
+    thread_write,
+)
+from .playing import (
+    DISCARDS,
+    Told,
+    abandon,
+    committed,
+    forever,
+    play,
+    settled,
+    tell,
+    turns,
+)
+from .right import (
+    answered_request,
+    cancelled_request,
+    chain,
+    fan_in_across_supersteps,
+    left_at_the_end,
+    never_iterated,
+    own_commit,
+    resumed_from_a_checkpoint,
+    resumed_in_flight,
+    sub_workflow,
+)
+
+__all__ = [
+    "DISCARDS",
+    "Asks",
+    "Does",
+    "Gates",
+    "Joins",
+    "SameObjects",
+    "Snapshots",
+    "Told",
+    "abandon",
+    "answered_request",
+    "background_write",
+    "cancelled_request",
+    "chain",
+    "closed_outer_generator",
+    "committed",
+    "cycle",
+    "dirty_read",
+    "failed_snapshot",
+    "failed_superstep",
+    "fan_in_across_supersteps",
+    "fan_in_carry_over",
+    "foreign_message",
+    "foreign_output",
+    "forever",
+    "late_cleanup",
+    "left_at_a_failure",
+    "left_at_the_end",
+    "lost_write",
+    "lost_write_while_the_successor_drops",
+    "never_iterated",
+    "one_executor",
+    "own_commit",
+    "play",
+    "resumed_from_a_checkpoint",
+    "resumed_in_flight",
+    "routed",
+    "second_driver",
+    "settled",
+    "slow_cleanup",
+    "sub_workflow",
+    "tell",
+    "thread_write",
+    "torn_checkpoint",
+    "turns",
+]
