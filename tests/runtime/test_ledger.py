@@ -161,6 +161,22 @@ def test_a_reducer_that_works_in_place_changes_no_committed_value(
     assert base == {"key": [1]}
 
 
+@pytest.mark.parametrize("reads", [0, 3])
+def test_a_reducer_that_changes_what_was_staged_may_be_asked_again_and_again(
+    reads: int,
+) -> None:
+    def newest_first(so_far: list[int] | None, staged: list[int]) -> list[int]:
+        staged.extend(so_far or [])
+        return staged
+
+    ledger = Ledger(Epoch(1))
+    page = ledger.page("x", {"key": [1]})
+    page.stage("key", [2], newest_first)
+    for _ in range(reads):
+        assert page.read("key") == [2, 1]
+    assert ledger.merge({"key": [1]}) == {"key": [2, 1]}
+
+
 def test_a_conflict_names_the_key_and_both_executors_in_graph_order() -> None:
     ledger = Ledger(Epoch(1))
     pages = [ledger.page(name, {}) for name in ("x", "y", "z")]

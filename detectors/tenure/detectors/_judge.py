@@ -45,6 +45,11 @@ _REMEMBER: Final[Mapping[type[Operation], Callable[[History, Any], None]]] = (
     })
 )
 
+_PLANS: Final = {
+    kind: (RULES.get(kind, ()), _REMEMBER.get(kind)) for kind in {*RULES, *_REMEMBER}
+}
+"""What is done with each kind of operation; with the others, nothing."""
+
 _PROVEN: Final = frozenset({Certainty.CERTAIN, Certainty.CONFIRMED})
 _HARMLESS: Final = frozenset({Severity.AVERTED, Severity.INFORMATION})
 
@@ -80,13 +85,15 @@ class Judge:
             self._turn_to(run)
         if not self._history.admit(operation) and not self._reborn(operation):
             return ()
-        kind = type(operation)
+        plan = _PLANS.get(type(operation))
+        if plan is None:
+            return ()
+        rules, remember = plan
         found: tuple[Finding, ...] = ()
-        for rule in RULES.get(kind, ()):
+        for rule in rules:
             more = rule(operation, self._history)
             if more:
                 found += more
-        remember = _REMEMBER.get(kind)
         if remember is not None:
             remember(self._history, operation)
         if found:

@@ -1,7 +1,9 @@
 """A lock that nobody waits for: who does not get it leaves its work to who has it."""
 
+import functools
 import os
 import threading
+from collections.abc import Callable
 from typing import Final
 from weakref import WeakSet
 
@@ -12,23 +14,24 @@ class Turn:
     May be taken from any thread and from a finalizer: taking it never blocks.
     """
 
-    __slots__ = ("__weakref__", "_lock")
+    __slots__ = ("__weakref__", "give_back", "take")
+
+    take: Callable[[], bool]
+    """Take the turn; say whether it was free."""
+
+    give_back: Callable[[], None]
+    """Give the turn back. Look at the queue once more after this."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self.renew()
         _turns.add(self)
-
-    def take(self) -> bool:
-        """Take the turn; say whether it was free."""
-        return self._lock.acquire(blocking=False)
-
-    def give_back(self) -> None:
-        """Give the turn back. Look at the queue once more after this."""
-        self._lock.release()
 
     def renew(self) -> None:
         """Free the turn in a forked child: its holder does not exist there."""
-        self._lock = threading.Lock()
+        # Bound once, because every operation takes the turn.
+        lock = threading.Lock()
+        self.take = functools.partial(lock.acquire, blocking=False)
+        self.give_back = lock.release
 
 
 _turns: Final[WeakSet[Turn]] = WeakSet()

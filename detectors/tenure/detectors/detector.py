@@ -92,8 +92,18 @@ class Detector:
             What this call found. Empty when another call judges the operation; then,
             that call returns it.
         """
-        self._inbox.append(operation)
-        found = self._judge_all()
+        if self._inbox or not self._judging.take():
+            self._inbox.append(operation)
+            found = self._judge_all()
+        else:
+            try:
+                found = self._judge.observe(operation)
+                if found:
+                    self._keep(found)
+            finally:
+                self._judging.give_back()
+            if self._inbox:
+                found += self._judge_all()
         if self._outbox:
             self._announce_all()
         return found

@@ -53,24 +53,27 @@ def recognise(head: bytes) -> Encoding:
     for magic, reason in _REFUSED:
         if head.startswith(magic):
             raise UnrecognisedError(reason)
-    # Text of JSON has no control characters but these four; in a trace of protobuf the
-    # length of a trace id is one.
+    if not head:
+        raise UnrecognisedError("it is empty")
     text = head.removeprefix(_BOM).lstrip(_SPACE)
-    if not text:
-        raise UnrecognisedError("it is empty" if not head else "it is blank")
+    # Text of JSON has no control characters but white space; in a trace of protobuf the
+    # length of a trace id is one.
     if not _CONTROLS.intersection(head):
-        if text[:1] in {b"{", b"["}:
-            return Encoding.JSON
-        if text[:1] == b"<":
-            raise UnrecognisedError("it is HTML or XML, not a trace")
-        if text[:1] in _SCALARS:
-            return Encoding.JSON  # whose reader says what is wrong with it
+        if text.startswith(b"<"):
+            raise UnrecognisedError("it is HTML or XML")
+        # Whatever else it begins with: a torn first line must not hide the others.
+        return Encoding.JSON
     if head[4:8] == _ZSTANDARD:
         raise UnrecognisedError(_PACKED.format("zstandard"))
-    return _protobuf(head)
+    found = _protobuf(head)
+    if found is not None:
+        return found
+    if text[:1] in {b"{", b"["}:
+        return Encoding.JSON
+    raise UnrecognisedError("it is neither JSON nor OTLP protobuf, gzipped or not")
 
 
-def _protobuf(head: bytes) -> Encoding:
+def _protobuf(head: bytes) -> Encoding | None:
     if _begins_a_message(head, len(head)):
         return Encoding.PROTOBUF
     framed = int.from_bytes(head[:4], "big")
@@ -79,11 +82,7 @@ def _protobuf(head: bytes) -> Encoding:
     delimited, width = varint(head)
     if width and _begins_a_message(head[width:], delimited):
         return Encoding.DELIMITED_PROTOBUF
-    raise UnrecognisedError(
-        "it is neither JSON nor OTLP protobuf, gzipped or not"
-        if _CONTROLS.intersection(head)
-        else "it is text, but not JSON"
-    )
+    return None
 
 
 def _begins_a_message(data: bytes, size: int) -> bool:
@@ -118,7 +117,6 @@ def varint(data: bytes) -> tuple[int, int]:
 _BOM: Final = b"\xef\xbb\xbf"
 _SPACE: Final = b" \t\r\n"
 _CONTROLS: Final = frozenset(set(range(0x20)) - set(_SPACE))
-_SCALARS: Final = frozenset(bytes([byte]) for byte in b'"-0123456789tfn')
 _INNER: Final = frozenset({b"\x0a", b"\x12", b"\x1a"})
 _PACKED: Final = "it is packed with {}; unpack it first (only gzip is read as it is)"
 _ZSTANDARD: Final = b"\x28\xb5\x2f\xfd"
