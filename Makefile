@@ -68,6 +68,7 @@ $(DEMO): pyproject.toml $(BASE)
 $(TEST): pyproject.toml $(BASE)
 	@echo 'Installing tenure and what its tests need into $(VENV) (once)'
 	@$(PIP) --editable . --group test
+	@.ci/browser
 	@touch $@ $(DEMO)
 
 $(CHECK): $(TEST)

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
-from steps import Output
+from steps import Progress
 
 
 class Busy(Exception):
@@ -37,8 +37,8 @@ class Engine(Protocol):
         """
         ...
 
-    def output(self, event: object) -> Output | None:
-        """Return the output that `event` tells of, if it does."""
+    def progress(self, event: object) -> Progress | None:
+        """Return what `event` means to a reader, if anything."""
         ...
 
     def state(self) -> Mapping[str, Any]:

@@ -51,6 +51,13 @@ class Draft:
 
 
 @dataclass(frozen=True)
+class Superstep:
+    """Progress: a superstep of the workflow begins."""
+
+    number: int
+
+
+@dataclass(frozen=True)
 class Piece:
     """Progress: a sentence or so of the draft."""
 
@@ -66,6 +73,7 @@ class Published:
 
 
 Output = Piece | Published
+Progress = Superstep | Output
 
 
 async def retrieve(question: str, ctx: Context) -> None:

@@ -17,29 +17,10 @@ from tenure.detectors.auto import announce_from_environment, detect_from_environ
 from tenure.instrumentation import TelemetryConfigError
 
 COMMAND = Path(sys.executable).parent / "opentelemetry-instrument"
-STORIES = Path(__file__).parents[1] / "instrumentation" / "agent_framework"
+PROGRAMS = Path(__file__).parent / "programs"
 
-RACE = """
-from opentelemetry.context import Context
-from tenure.instrumentation import Recorder
-from tenure.instrumentation.operations import DiscardCause, Outcome, Owner
-
-instance = Recorder("engine/1.2").instance("press", "i")
-first, second = (instance.run(name, parent=Context()) for name in ("r1", "r2"))
-first.claim(Owner(1, "r1"))
-first.release(Owner(1, "r1"), Outcome.SUPERSEDED)
-second.claim(Owner(2, "r2"), superseded=1)
-first.discard(Owner(2, "r2"), {"b": 2}, cause=DiscardCause.FINALIZER, detached=True)
-second.release(Owner(2, "r2"), Outcome.COMPLETED)
-first.ended(Outcome.SUPERSEDED)
-second.ended(Outcome.COMPLETED)
-"""
-
-AGENTS = """
-import asyncio
-from stories import lost_write
-asyncio.run(lost_write())
-"""
+RACE = (PROGRAMS / "told.py").read_text("utf-8")
+AGENTS = (PROGRAMS / "agents.py").read_text("utf-8")
 
 RUNTIME = """
 import asyncio
@@ -51,7 +32,8 @@ class Writer(Executor):
         context.set_state("draft", message)
         await context.yield_output(message)
 
-print(asyncio.run(WorkflowBuilder("press", start=Writer(id="w")).build().run("a")).outputs)
+workflow = WorkflowBuilder("press", start=Writer(id="w")).build()
+print(asyncio.run(workflow.run("a")).outputs)
 """
 
 VERDICT = """
@@ -76,7 +58,7 @@ def run(
     strict = ["-W", "error::UserWarning:tenure"]
     return subprocess.run(
         [*command, sys.executable, *strict, "-c", program],
-        env={**others, "PYTHONPATH": str(STORIES), **variables},
+        env={**others, **variables},
         capture_output=True,
         text=True,
         timeout=50,
@@ -209,7 +191,7 @@ def test_the_detector_can_be_turned_off():
 def test_a_value_that_cannot_be_used_is_an_error_in_the_log_and_ends_nothing(
     variable, value, remedy
 ):
-    done = run(RUNTIME + RACE + VERDICT, **TO_THE_CONSOLE, **{variable: value})
+    done = run(RACE + RUNTIME + VERDICT, **TO_THE_CONSOLE, **{variable: value})
 
     assert found_in(done) == ["stale-discard"]
     assert done.stdout.startswith("('a',)\nverdict violated\n")

@@ -171,6 +171,7 @@ class History:
 
     def released(self, release: Release) -> None:
         """Remember a release, after it has been judged."""
+        self.steps.released(release, self._sequence.unbroken_from)
         tenure = self.tenures.get(release.run.epoch)
         if tenure is None:
             return
@@ -231,8 +232,14 @@ class History:
         """Note that a conflict may have gone unseen."""
         if step.cut_short and step.shared and step.commit is not None:
             self.blemishes.add(UNTOLD)
-        if self.steps.forgot:
-            self.blemishes.add(FORGOTTEN)
+        evicted = self.steps.evicted
+        if evicted is not None:
+            self.steps.evicted = None
+            told = self._sequences.get(evicted.process)
+            # A commit of it that is still to come is stale, and found for that.
+            over = evicted.epoch < self.newest
+            if not over or told is None or told.unbroken_from > 1:
+                self.blemishes.add(FORGOTTEN)
 
     # Answering rules.
 

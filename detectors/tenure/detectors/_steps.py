@@ -15,6 +15,7 @@ from tenure.instrumentation.operations import (
     CommitCause,
     Execute,
     Operation,
+    Release,
     SuperstepEnd,
     SuperstepStart,
 )
@@ -94,6 +95,7 @@ class Superstep:
         "_found",
         "commit",
         "cut_short",
+        "epoch",
         "executions",
         "index",
         "process",
@@ -104,6 +106,7 @@ class Superstep:
     def __init__(self, operation: Operation, index: int) -> None:
         self.process: Final = operation.run.process
         self.run_id: Final = operation.run.run_id
+        self.epoch: Final = operation.run.epoch
         self.index: Final = index
         self.executions: Final[list[Execute]] = []
         # Whether more than one executor has acted in it.
@@ -155,11 +158,11 @@ class Superstep:
 class Supersteps:
     """The supersteps of one instance of which something may still arrive."""
 
-    __slots__ = ("_current", "_others", "_started", "forgot")
+    __slots__ = ("_current", "_others", "_started", "evicted")
 
     def __init__(self) -> None:
-        # Whether one was forgotten of which something may still arrive.
-        self.forgot = False
+        # One that was forgotten for want of room, for the history to look at.
+        self.evicted: Superstep | None = None
         self._current: Superstep | None = None
         # Invariant: not in here is `_current`.
         self._others: OrderedDict[tuple[str, str, int], Superstep] | None = None
@@ -244,6 +247,22 @@ class Supersteps:
         ):
             self._current = None
 
+    def released(self, release: Release, unbroken_from: int) -> None:
+        """Forget the supersteps of a run that is over, unless something is missing.
+
+        Args:
+            release: The run's release.
+            unbroken_from: As in `executed`.
+        """
+        if unbroken_from > 1:
+            return
+        run_id, step = release.run.run_id, self._current
+        if step is not None and step.run_id == run_id:
+            self._current = None
+        if self._others:
+            for key in [key for key in self._others if key[1] == run_id]:
+                del self._others[key]
+
     def _start_of(self, operation: Operation, index: int) -> int:
         """Position of the superstep's start; the very first one where it is unknown."""
         started = self._started
@@ -268,5 +287,4 @@ class Supersteps:
             self._others = OrderedDict()
         self._others[before.process, before.run_id, before.index] = before
         if len(self._others) >= MAX_SUPERSTEPS:
-            self._others.popitem(last=False)
-            self.forgot = True
+            _, self.evicted = self._others.popitem(last=False)

@@ -31,7 +31,6 @@ def lost_snapshot(
             operation,
             history,
             variant="left-out",
-            victim=operation.run.epoch,
             keys=left_out,
         ),
     )

@@ -28,7 +28,6 @@ def read_write_conflict(
             commit,
             history,
             variant="committed",
-            victim=commit.run.epoch,
             keys=found.read,
             witnesses=tuple(involved.values()),
         ),

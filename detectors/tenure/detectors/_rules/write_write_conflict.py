@@ -30,7 +30,6 @@ def write_write_conflict(
             commit,
             history,
             variant="committed",
-            victim=commit.run.epoch,
             keys=found.written,
             witnesses=tuple(involved.values()),
         ),

@@ -103,7 +103,10 @@ def application(
 
     routes.append(Route("/healthz", health))
     routes.append(Route("/metrics", metrics))
-    return Starlette(routes=routes)
+    app = Starlette(routes=routes)
+    # A redirect would go where the request says that it came.
+    app.router.redirect_slashes = False
+    return app
 
 
 def _exporting(

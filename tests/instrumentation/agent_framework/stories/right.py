@@ -38,6 +38,20 @@ async def chain() -> Told:
     return await play(built)
 
 
+async def consumed_to_the_end() -> Told:
+    """A stream is consumed to its end, then the next one."""
+    gates = Gates()
+    workflow = one_executor(gates)
+    gates["a go"].set()
+    gates["b go"].set()
+    async for _ in workflow.run("a", stream=True):
+        pass
+    async with workflow.run("b", stream=True) as stream:
+        async for _ in stream:
+            pass
+        return tell(workflow, await stream.get_final_response())
+
+
 async def resumed_from_a_checkpoint() -> Told:
     """A run is restored from the first checkpoint of an earlier one on its instance."""
     storage, gates = InMemoryCheckpointStorage(), Gates()
