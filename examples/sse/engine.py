@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from steps import Progress
 
 
-class Busy(Exception):
+class BusyError(Exception):
     """The engine refuses a question while it works on another."""
 
 
@@ -33,7 +33,7 @@ class Engine(Protocol):
         """Start a run.
 
         Raises:
-            Busy: Another run is under way.
+            BusyError: Another run is under way.
         """
         ...
 

@@ -11,7 +11,7 @@ from agent_framework import (
     WorkflowException,
     handler,
 )
-from engine import Busy, Run
+from engine import BusyError, Run
 from model import Model
 from steps import (
     Brief,
@@ -72,7 +72,7 @@ class AgentFramework:
         try:
             return self._workflow.run(question, stream=True)
         except WorkflowException as error:
-            raise Busy(str(error)) from error
+            raise BusyError(str(error)) from error
 
     def progress(self, event: Any) -> Progress | None:
         if event.type == "superstep_started":

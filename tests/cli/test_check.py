@@ -137,7 +137,6 @@ def test_the_text_proves_each_violation_on_a_timeline() -> None:
         "0 unreadable"
     )
     assert "\x1b" not in done.stdout
-    assert all(line == line.rstrip() for line in done.stdout.splitlines())
 
 
 def test_the_text_says_what_was_not_read_and_what_is_missing(

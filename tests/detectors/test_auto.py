@@ -7,14 +7,17 @@ import json
 import os
 import subprocess
 import sys
+from importlib.metadata import requires
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 import tenure.detectors.auto
 from tenure.detectors import Channel
 from tenure.detectors.auto import announce_from_environment, detect_from_environment
 from tenure.instrumentation import TelemetryConfigError
+from tenure.instrumentation.agent_framework import AgentFrameworkInstrumentor
 
 COMMAND = Path(sys.executable).parent / "opentelemetry-instrument"
 PROGRAMS = Path(__file__).parent / "programs"
@@ -222,6 +225,20 @@ def test_without_the_command_nothing_is_started():
     done = run(RACE + VERDICT, **TO_THE_CONSOLE, command=())
 
     assert (done.stdout, done.stderr) == ("verdict None\n", "")
+
+
+def test_an_engine_that_is_not_installed_or_not_known_is_left_alone():
+    # OpenTelemetry reads this extra, and would stop at an instrumentor that raises.
+    asked = [
+        requirement
+        for requirement in map(Requirement, requires("tenure") or ())
+        if requirement.marker and requirement.marker.evaluate({"extra": "instruments"})
+    ]
+    (known,) = AgentFrameworkInstrumentor().instrumentation_dependencies()
+
+    assert [(one.name, one.specifier) for one in asked] == [
+        (Requirement(known).name, Requirement(known).specifier)
+    ]
 
 
 @pytest.fixture

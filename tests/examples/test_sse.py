@@ -203,37 +203,179 @@ class Seen:
         return [data["text"] for event, data in self.second if event == "word"]
 
 
-def disconnect_and_ask_again(app: App, model: ScriptedModel, engine: str) -> Seen:
-    """Play a reader who leaves in the middle of a superstep, and asks again at once."""
+def disconnect_and_ask_again(
+    app: App,
+    model: ScriptedModel,
+    *,
+    leave_after: str = "The",
+    once_noticed: bool = False,
+    until: str | None = None,
+) -> Seen:
+    """Play a reader who leaves in the middle of a superstep, and asks again at once.
+
+    Args:
+        app: The app.
+        model: The model that it asks.
+        leave_after: The word of the first answer after which the reader leaves.
+        once_noticed: Whether to ask again only when the first run's clean-up has begun.
+        until: What the detector must find before the second answer is complete.
+    """
     first, second = model.generations[FIRST], model.generations[SECOND]
     # Both pieces come at once; a typewriter pauses for ever after the first word.
     first.write("The moon.", "Pulls.")
     second.write("Wind.")
     with app.ask(FIRST) as told:
-        assert next(each for each in told if each[0] == "word")[1] == {"text": "The"}
-    if engine == "agent-framework":
-        # It would refuse the next question until it has noticed that nobody reads.
-        assert first.told_to_stop.wait(PATIENCE)
+        assert ("word", {"text": leave_after}) in told
+    assert not once_noticed or first.told_to_stop.wait(PATIENCE)
     seen = Seen()
     while not seen.second:
         with app.ask(SECOND) as told:
-            listen(app, model, told, seen)
+            for event, data in told:
+                if event == "failed":
+                    seen.refusals.add(data["reason"])
+                else:
+                    seen.second.append((event, data))
+                if event == "failed" or data == {"number": 2}:
+                    # The second answer is being drafted, or will not be before this.
+                    first.may_stop.set()
+                if data == {"text": "Wind."}:
+                    if until is not None:
+                        app.wait_for(until)
+                    second.end()
     assert first.told_to_stop.wait(PATIENCE)
     return seen
 
 
-def listen(app: App, model: ScriptedModel, told: Iterator[Told], seen: Seen) -> None:
-    """Read the second answer; once it is drafted, the first one's clean-up ends."""
-    stop = model.generations[FIRST].may_stop
-    for event, data in told:
-        if event == "failed":
-            seen.refusals.add(data["reason"])
-            stop.set()
-            return
-        seen.second.append((event, data))
-        if data == {"number": 2} and not stop.is_set():
-            stop.set()
-        if data == {"text": "Wind."} and event == "word":
-            if app.get("/findings")["findings"]:
-                app.wait_for("stale-discard")
+def options(engine: str, reader: str, model: ScriptedModel) -> list[str]:
+    url = f"http://127.0.0.1:{model.server_port}"
+    pace = ["--pace", ENDLESS]
+    return ["--engine", engine, "--read", reader, "--model", url, *pace]
+
+
+def test_agent_framework_loses_a_write_leaks_one_and_the_detector_names_both(
+    tmp_path: Path, model: ScriptedModel
+) -> None:
+    with served(tmp_path, *options("agent-framework", "typewriter", model)) as app:
+        seen = disconnect_and_ask_again(
+            app, model, once_noticed=True, until="stale-discard"
+        )
+        state, told = app.get("/state"), app.get("/findings")
+        found = app.found("violation", "warning")
+
+    assert FIRST_DRAFT in state, "of a run that nobody waited for, and that was cut off"
+    assert SECOND_DRAFT not in state, "of a run that ended well"
+    assert seen.second[-2:] == [
+        ("published", {"text": "Wind.", "sources": []}),
+        ("end", {}),
+    ]
+    assert seen.words == ["Pulls.", "Wind."], "a word of the first answer in the second"
+    assert seen.refusals == set()
+    assert found == {
+        ("leaked-write", (FIRST_DRAFT,)),
+        ("stale-discard", (SECOND_DRAFT,)),
+        ("foreign-delivery", ()),
+    }
+    assert {each["certainty"] for each in told["findings"]} == {"certain"}
+    assert told["engine"] == f"agent-framework/{version('agent-framework-core')}"
+    assert told["verdict"] == "violated"
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_tenure_loses_nothing_however_the_response_reads_the_run(
+    tmp_path: Path, model: ScriptedModel, reader: str
+) -> None:
+    with served(tmp_path, *options("tenure", reader, model)) as app:
+        seen = disconnect_and_ask_again(app, model, until="stale-discard")
+        state, told = app.get("/state"), app.get("/findings")
+        found, averted = app.found("violation", "warning"), app.found("averted")
+
+    assert state == RIGHT_STATE
+    assert seen == Seen(second=RIGHT_STORY)
+    assert found == set()
+    assert averted == {("stale-discard", ())}, "the first run asked, and was refused"
+    assert told["engine"] == f"tenure/{version('tenure')}"
+    assert told["verdict"] == "clean"
+
+
+@pytest.mark.parametrize(
+    ("reader", "leave_after", "refused"),
+    [
+        pytest.param("plain", "Pulls.", False, id="plain, while it waits"),
+        pytest.param("queue", "Pulls.", True, id="queue, while it waits"),
+        pytest.param("block", "The", False, id="block, while it types"),
+    ],
+)
+def test_agent_framework_keeps_its_state_where_the_run_is_closed(
+    tmp_path: Path,
+    model: ScriptedModel,
+    reader: str,
+    leave_after: str,
+    *,
+    refused: bool,
+) -> None:
+    with served(tmp_path, *options("agent-framework", reader, model)) as app:
+        seen = disconnect_and_ask_again(
+            app, model, leave_after=leave_after, once_noticed=True
+        )
+        state, verdict = app.get("/state"), app.get("/findings")["verdict"]
+        found = app.found("violation", "warning")
+
+    assert state == RIGHT_STATE
+    # What the first reader was never told, the second one is.
+    foreign = [] if leave_after == "Pulls." else ["Pulls."]
+    assert seen.words == [*foreign, "Wind."]
+    assert any("already running" in each for each in seen.refusals) == refused
+    assert found == ({("foreign-delivery", ())} if foreign else set())
+    assert verdict == ("violated" if found else "clean")
+
+
+@pytest.mark.parametrize("engine", ["agent-framework", "tenure"])
+def test_an_answer_that_is_read_to_its_end_is_committed_and_nothing_is_found(
+    tmp_path: Path, engine: str
+) -> None:
+    question = "Why is there salt in the sea"
+    with served(tmp_path, "--engine", engine, "--pace", "0") as app:
+        with app.ask(question) as told:
+            *_, published, end = told
+        state, told = app.get("/state"), app.get("/findings")
+
+    text, sources = published[1]["text"], published[1]["sources"]
+    assert (published[0], end) == ("published", ("end", {}))
+    assert text.startswith(f"You ask: {question}. Rivers")
+    assert sources == ["Salt in the sea"]
+    assert state == {
+        f"draft:{question}": {"sources": sources},
+        f"answer:{question}": {"text": text, "sources": sources},
+    }
+    assert (told["verdict"], told["findings"]) == ("clean", [])
+
+
+def test_a_reader_whose_question_is_taken_over_is_told_so(
+    tmp_path: Path, model: ScriptedModel
+) -> None:
+    with (
+        served(tmp_path, *options("tenure", "plain", model)) as app,
+        app.ask(FIRST) as first,
+    ):
+        assert next(first) == ("superstep", {"number": 1})
+        with app.ask(SECOND) as second:
+            model.generations[SECOND].write("Wind.")
             model.generations[SECOND].end()
+            assert list(second) == RIGHT_STORY
+        *_, (event, data) = first
+        state = app.get("/state")
+
+    assert event == "failed"
+    assert "epoch 1" in data["reason"]
+    assert state == RIGHT_STATE
+
+
+def test_the_page_needs_nothing_from_elsewhere(tmp_path: Path) -> None:
+    with served(tmp_path, "--engine", "tenure") as app:
+        page = app.http.get("/")
+        unasked = app.http.get("/answers")
+
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    assert "new EventSource(" in page.text
+    assert "//" not in page.text.replace("    // ", "")
+    assert unasked.status_code == 400

@@ -1,11 +1,10 @@
-"""Play every story on the installed engine; print a line of JSON for each.
+"""Play every story on the installed engine; write a line of JSON for each.
 
 It runs in an environment that has an engine, tenure and no more: `run.py` starts it.
 Every story is played twice, the first time with nobody watching.
 """
 
 import asyncio
-import contextlib
 import gc
 import json
 import logging
@@ -21,46 +20,55 @@ sys.path.insert(
     0, str(Path(__file__).resolve().parents[1] / "instrumentation" / "agent_framework")
 )
 
-from cells import cell_of  # noqa: E402 - the path comes first
-from stories import Told, settled  # noqa: E402
-from stories.catalogue import STORIES, Story  # noqa: E402
+# These are found on the path above.
+from cells import cell_of
+from stories import STORIES, Story, Told, settled
 
 ENGINE = "agent-framework-core"
 
 
 def main() -> int:
     """Play, and say what came of it."""
-    # Abandoned runs complain, on the logger and where nobody can catch it.
+    # Abandoned runs complain: to the logger, and where nobody can catch it.
     logging.disable(logging.CRITICAL)
     sys.unraisablehook = lambda _: None
-    bare = {name: asyncio.run(_settled(story)) for name, story in STORIES.items()}
+    bare = {
+        name: asyncio.run(settled_quietly(story)) for name, story in STORIES.items()
+    }
     AgentFrameworkInstrumentor().instrument()
     for name, story in STORIES.items():
-        print(json.dumps({"story": name, **_watched(story, bare[name])}), flush=True)
+        line = {"story": name, "title": story.title, **watched(story, bare[name])}
+        sys.stdout.write(f"{json.dumps(line)}\n")
+        sys.stdout.flush()
     return 0
 
 
-def _watched(story: Story, bare: Told) -> dict[str, Any]:
+def watched(story: Story, bare: Told) -> dict[str, Any]:
+    """Play a story under the instrumentor, and with a detector.
+
+    Args:
+        story: What is played.
+        bare: What it came to without them.
+    """
     gc.collect()
     with Detector(announce=()).listen() as detector:
-        told, findings = asyncio.run(_played(story, detector))
+        told, findings = asyncio.run(played(story, detector))
     return {
         "engine": version(ENGINE),
         "cell": cell_of(told, findings),
-        "verdict": detector.verdict.value,
         "unchanged": told == bare,
     }
 
 
-async def _played(story: Story, detector: Detector) -> tuple[Told, list[Finding]]:
+async def played(story: Story, detector: Detector) -> tuple[Told, list[Finding]]:
     """Play one story; what the end of the loop brings about is no part of it."""
-    told = await _settled(story)
+    told = await settled_quietly(story)
     return told, list(detector.findings)
 
 
-async def _settled(story: Story) -> Told:
-    with contextlib.suppress(RuntimeError):
-        asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+async def settled_quietly(story: Story) -> Told:
+    """Play one story, and have the loop keep to itself what it left."""
+    asyncio.get_running_loop().set_exception_handler(lambda *_: None)
     return await settled(story.play())
 
 

@@ -50,8 +50,8 @@ class Detector:
             detector from finalizers only if this is empty: exporters hold locks that
             the interrupted code may own.
         severity: How bad findings are, where the catalogue is not to say: a severity
-            for each slug or `slug/variant`, or a callable that is given the finding. The
-            verdict, and what is announced how, follow it.
+            for each slug or `slug/variant`, or a callable that is given the finding.
+            The verdict, and what is announced how, follow it.
         silent_after: For how long a run may own an instance in silence, in the unit of
             what `advance` is given; only that method looks at it.
         max_instances: How many instances are remembered.

@@ -35,6 +35,8 @@ def recorded(runs: list[dict]) -> list:
             run.commit(owner, {key: epoch}, cause=CommitCause.SUPERSTEP)
         for checkpoint in spoken.get("restores", ()):
             run.checkpoint_restored(owner, checkpoint, None, {})
+        for checkpoint, parent in spoken.get("saves", ()):
+            run.checkpoint_saved(owner, checkpoint, parent, {})
         run.release(owner, Outcome.COMPLETED)
         run.ended(Outcome.COMPLETED)
     spans = memory.get_finished_spans()

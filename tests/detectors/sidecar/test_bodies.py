@@ -13,6 +13,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 
 from tenure.detectors.sidecar.bodies import (
     GZIP,
+    NoRoomError,
     TooLargeError,
     UnreadableError,
     gunzip,
@@ -69,6 +70,18 @@ class TestUnpacking:
         tracemalloc.stop()
 
         assert peak < 4 * LIMIT
+
+    def test_room_is_asked_for_what_it_unpacks_to_and_no_more(self):
+        asked: list[int] = []
+
+        def grow(size: int) -> bool:
+            asked.append(size)
+            return sum(asked) <= 1000
+
+        assert gunzip(gzip.compress(bytes(1000)), LIMIT, grow) == bytes(1000)
+        assert sum(asked) == 1000
+        with pytest.raises(NoRoomError):
+            gunzip(gzip.compress(b"x"), LIMIT, grow)
 
     @pytest.mark.parametrize(
         "packed",

@@ -4,8 +4,6 @@ import gzip
 
 import pytest
 
-from tenure.detectors.sidecar import SettingsError
-
 from .conftest import commit, message, stale_discard
 from .test_bodies import as_json
 
@@ -126,11 +124,3 @@ class TestOverGrpc:
         first.sidecar.stop()
         assert results(first) == {"refused": 1.0}
         assert "JSON cannot be sent over gRPC" in caplog.text
-
-
-def test_a_sidecar_does_not_forward_to_itself(watch):
-    port = watch().sidecar.listening.http.port
-
-    # The port is taken: it is free again when the other one has ended.
-    with pytest.raises((SettingsError, OSError)):
-        watch(http_port=port, forward=f"http://localhost:{port}")

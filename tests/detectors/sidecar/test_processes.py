@@ -28,6 +28,24 @@ def test_two_processes_that_own_one_instance_are_found(watch, send, transport, p
     assert watched.figure("watch_operations_total") == 6.0
 
 
+def test_a_checkpoint_from_which_two_processes_went_on_is_found(watch, send):
+    watched = watch()
+
+    for epoch, transport in enumerate(TRANSPORTS, 1):
+        run = {
+            "epoch": epoch,
+            "run_id": f"run-{epoch}",
+            "restores": ["checkpoint-1"],
+            "saves": [[f"checkpoint-1-{epoch}", "checkpoint-1"]],
+        }
+        assert sent(send(transport, getattr(watched, transport), run)) == "SUCCESS"
+
+    finding = watched.next()
+    # No clock counts between processes.
+    assert (finding.anomaly, finding.certainty) == ("fork", "possible")
+    assert finding.missing[0].startswith("the order of processes ")
+
+
 def test_processes_that_own_one_after_the_other_are_clean(watch, send):
     watched = watch()
 

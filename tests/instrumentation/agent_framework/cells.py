@@ -1,4 +1,4 @@
-"""What a story came to on one version of the engine, in plain data that can be compared.
+"""What a story came to on one version of the engine, as data that can be compared.
 
 It is imported as a part of the tests, and by a script that runs where no pytest is.
 """

@@ -8,7 +8,13 @@ from types import MappingProxyType
 from typing import Final
 
 from tenure.detectors import anomalies
-from tenure.detectors._explain import _checkpoints, _staged, _supersteps, _tenures
+from tenure.detectors._explain import (
+    _checkpoints,
+    _messages,
+    _staged,
+    _supersteps,
+    _tenures,
+)
 from tenure.detectors._explain._words import Explicable, joined, run_named
 
 
@@ -56,7 +62,9 @@ CLAUSES: Final[Mapping[str, Callable[[Explicable], tuple[str, str]]]] = (
         anomalies.FINALIZER_AT_SHUTDOWN.slug: _tenures.finalizer_at_shutdown,
         anomalies.WRITE_WRITE_CONFLICT.slug: _supersteps.write_write_conflict,
         anomalies.READ_WRITE_CONFLICT.slug: _supersteps.read_write_conflict,
-        anomalies.FOREIGN_DELIVERY.slug: _tenures.foreign_delivery,
+        anomalies.MESSAGE_LOSS.slug: _messages.message_loss,
+        anomalies.MESSAGE_DUPLICATION.slug: _messages.message_duplication,
+        anomalies.FOREIGN_DELIVERY.slug: _messages.foreign_delivery,
     })
 )
 """What each anomaly's second and third clause say."""

@@ -11,10 +11,10 @@ def write_write_conflict(finding: Explicable) -> tuple[str, str]:
     assert isinstance(commit, Commit)
     found = conflicts(_executions(finding))
     who = joined(
-        f"executors {joined(sorted(one.executor for one in found.writers[key]))} had "
+        f"executors {joined(sorted(one.executor for one in found.written[key]))} had "
         f"both staged `{key}`"
         for key in finding.keys
-        if key in found.writers
+        if key in found.written
     )
     return (
         f"in superstep {commit.index} of epoch {finding.culprit_epoch}, {who}, and no "
@@ -32,7 +32,7 @@ def read_write_conflict(finding: Explicable) -> tuple[str, str]:
     who = joined(
         f"executor {reader.executor} had read `{key}`, and executor {writer.executor} "
         "had staged it"
-        for key, (reader, writer) in found.readers.items()
+        for key, (reader, writer) in found.read.items()
         if key in finding.keys
     )
     return (

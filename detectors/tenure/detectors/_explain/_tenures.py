@@ -1,7 +1,7 @@
-"""Sentences about who owned when, and about what came from another epoch."""
+"""Sentences about who owned when, and how an end came about."""
 
 from tenure.detectors._explain._words import Explicable, at, run_named
-from tenure.instrumentation.operations import Claim, Discard, ForeignDelivery
+from tenure.instrumentation.operations import Claim, Discard
 
 
 def overlapping_owners(finding: Explicable) -> tuple[str, str]:
@@ -51,16 +51,3 @@ def _ended(finding: Explicable) -> str:
     if isinstance(operation, Discard):
         return f"epoch {epoch} discarded what it had staged {at(operation)}"
     return f"epoch {epoch} released the instance {at(operation)}"
-
-
-def foreign_delivery(finding: Explicable) -> tuple[str, str]:
-    """Explain something that reached another epoch than its own."""
-    operation = finding.evidence[0]
-    assert isinstance(operation, ForeignDelivery)
-    kind = operation.kind.value.replace("_", "-")
-    which = f" {operation.message}" if operation.message else ""
-    to = f" to executor {operation.executor}" if operation.executor else ""
-    return (
-        f"the {kind}{which} came from epoch {operation.origin}",
-        f"it was delivered{to} in epoch {finding.culprit_epoch} {at(operation)}",
-    )

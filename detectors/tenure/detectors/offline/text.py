@@ -217,7 +217,10 @@ class Text:
         ahead = self.buffer.encode() + self._decoder.getstate()[0]
         self._decoder.reset()
         self.buffer = ""
-        if ahead:
+        start = self._at - len(ahead)
+        if start >= 0 and self._bytes.startswith(ahead, start):
+            self._at = start  # nearly always: they are still there
+        else:
             self._bytes = ahead + self._bytes[self._at :]
             self._at = 0
 

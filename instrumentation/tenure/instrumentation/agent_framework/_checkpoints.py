@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from tenure.instrumentation._harmless import harmless
 from tenure.instrumentation.agent_framework import _engine
 from tenure.instrumentation.agent_framework._acting import ambient
 from tenure.instrumentation.agent_framework._calls import (
@@ -13,11 +14,9 @@ from tenure.instrumentation.agent_framework._calls import (
     argument,
 )
 from tenure.instrumentation.agent_framework._leftovers import waiting_messages
-from tenure.instrumentation._harmless import harmless
 from tenure.instrumentation.agent_framework._registry import Registry
 from tenure.instrumentation.agent_framework._tenures import Tenure, staged_keys
 
-_STATE_ARGUMENT = 2
 _PARENT_ARGUMENT = 3
 
 

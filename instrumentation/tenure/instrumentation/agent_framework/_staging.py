@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from tenure.instrumentation._harmless import harmless
 from tenure.instrumentation.agent_framework import _engine
 from tenure.instrumentation.agent_framework._acting import (
     Acting,
@@ -20,7 +21,6 @@ from tenure.instrumentation.agent_framework._calls import (
     being_closed,
     calling_function,
 )
-from tenure.instrumentation._harmless import harmless
 from tenure.instrumentation.agent_framework._loops import Cancelled
 from tenure.instrumentation.agent_framework._registry import Registry
 from tenure.instrumentation.agent_framework._tenures import (
@@ -235,7 +235,7 @@ def _committed(
     who: Tenure, state: Foreign, writes: dict[str, int], caller: str
 ) -> None:
     instance = who.instance
-    instance.parts.commit(writes, getattr(state, _engine.COMMITTED, ()))
+    instance.parts.commit(_snapshots(writes), getattr(state, _engine.COMMITTED, ()))
     instance.prune(state)
     instance.flush()
     # An executor that has the state object itself may commit in mid-superstep.

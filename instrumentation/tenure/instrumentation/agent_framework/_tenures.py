@@ -308,6 +308,8 @@ class Instance:
 
     def prune(self, state: object) -> None:
         """Forget who staged keys that are long committed, once they are many."""
+        if len(self.writers) <= _ROOM:
+            return
         staged = staged_keys(state)
         if len(self.writers) > len(staged) + _ROOM:
             # At once, because threads may stage meanwhile.

@@ -23,7 +23,7 @@ class Story(NamedTuple):
 STORIES: dict[str, Story] = {
     # Left streams.
     "S1": Story(
-        "A stream is dropped in the middle of a superstep; the next run starts at once.",
+        "A stream is dropped in mid-superstep; the next run starts at once.",
         abandoned.lost_write,
     ),
     "S1 inside": Story(
@@ -35,7 +35,7 @@ STORIES: dict[str, Story] = {
         partial(abandoned.lost_write, 40),
     ),
     "S2b": Story(
-        "Stock function executors, real time: a cleanup of 80 ms, the next run at once.",
+        "Stock function executors, a cleanup of 80 ms; the next run at once.",
         abandoned.stock_executors,
     ),
     "S2b +20 ms": Story(
@@ -68,10 +68,16 @@ STORIES: dict[str, Story] = {
     ),
     **{
         f"S5 K={after}": Story(
-            f"The dropped run's cleanup stages, {after} turns of the loop later.",
+            f"The dropped run's cleanup stages {when}.",
             partial(abandoned.late_cleanup, after),
         )
-        for after in (0, 1, 3, 10, 50)
+        for after, when in {
+            0: "at once",
+            1: "one turn of the loop later",
+            3: "three turns later",
+            10: "ten turns later",
+            50: "fifty turns later",
+        }.items()
     },
     "S6": Story(
         "A consumer leaves at `executor_failed`; a sibling's cleanup is slow.",

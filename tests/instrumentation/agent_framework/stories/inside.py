@@ -97,7 +97,7 @@ async def shared_message() -> Told:
 
 
 async def raw_state() -> Told:
-    """S23: an executor commits the state object itself, and its superstep then fails."""
+    """S23: an executor commits the state object itself, then its superstep fails."""
 
     async def act(message: str, context: WorkflowContext[str, str]) -> None:
         if message == "a":

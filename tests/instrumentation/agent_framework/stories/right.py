@@ -103,7 +103,7 @@ async def answered_request() -> Told:
 
 
 async def answered_half_of_a_fan_in() -> Told:
-    """A fan-in has one half when a run stops to wait for a human; the answer is the other."""
+    """A fan-in has one half when a run waits for a human; the answer is the other."""
 
     async def send(message: str, context: WorkflowContext[str, str]) -> None:
         await context.send_message(f"{context._executor_id}:{message}")
