@@ -19,8 +19,8 @@ def write_write_conflict(finding: Explicable) -> tuple[str, str]:
     return (
         f"in superstep {commit.index} of epoch {finding.culprit_epoch}, {who}, and no "
         "reducer joined their writes",
-        f"epoch {finding.culprit_epoch} committed {keys_of(finding)} {at(commit)}, with "
-        "whichever write came last",
+        f"epoch {finding.culprit_epoch} committed {keys_of(finding)} {at(commit)}, "
+        "with whichever write came last",
     )
 
 

@@ -1,8 +1,8 @@
 """A lineage of checkpoints that branches because a run went on after losing its place.
 
-A run that goes back to an earlier checkpoint on purpose branches too, and is no anomaly:
-the branch that it leaves was saved before it claimed. So two children of one parent are
-certain only if the older run saved when it had lost the instance already.
+A run that goes back to an earlier checkpoint on purpose branches too, and is no
+anomaly: the branch that it leaves was saved before it claimed. So two children of one
+parent are certain only if the older run saved when it had lost the instance already.
 """
 
 from tenure.detectors._history import History
@@ -51,7 +51,7 @@ def _branched(
 def _doubt(
     older: CheckpointSave, newer: CheckpointSave, history: History
 ) -> tuple[str, ...] | None:
-    """Name what is missing to call it a fork; `None` if the newer run only went back."""
+    """Name what is missing to call it a fork; `None` if a run only went back."""
     after = newer.run.epoch > older.run.epoch
     if older.owner is not None:
         if after and older.owner.epoch >= newer.run.epoch:
