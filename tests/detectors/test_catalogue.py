@@ -111,6 +111,9 @@ def test_its_page_has_the_one_form_and_the_detectors_own_proof(anomaly):
     assert [line for line in lines if line.startswith("## ")] == HEADINGS
     assert " ".join(found.proof.split()) in " ".join(page.replace("> ", "").split())
     assert f"`{anomaly.slug}`" in page
+    for variant, severity in anomaly.variants.items():
+        assert f"`{variant}`" in page
+        assert f"`{severity}`" in page
 
 
 def test_the_index_names_every_page():
