@@ -18,33 +18,36 @@ def fork(operation: CheckpointSave, history: History) -> tuple[Finding, ...]:
     sibling = None
     if operation.parent is not None and history.children is not None:
         sibling = history.children.get(operation.parent)
+    found: tuple[Finding, ...] = ()
     if sibling is not None and sibling.run.run_id != operation.run.run_id:
         found = _branched(operation, sibling, history)
-        if found is not None:
-            return (found,)
-    if operation.owner is None or operation.run.epoch >= operation.owner.epoch:
-        return ()
-    return (report(FORK, operation, history, variant="stale-save"),)
+        if found and found[0].culprit is operation:
+            return found
+    if operation.owner is not None and operation.run.epoch < operation.owner.epoch:
+        found += (report(FORK, operation, history, variant="stale-save"),)
+    return found
 
 
 def _branched(
     operation: CheckpointSave, sibling: CheckpointSave, history: History
-) -> Finding | None:
+) -> tuple[Finding, ...]:
     older, newer = operation, sibling
     if older.run.epoch > newer.run.epoch:
         older, newer = newer, older
     missing = _doubt(older, newer, history)
     if missing is None:
-        return None
-    return report(
-        FORK,
-        older,
-        history,
-        variant="two-children",
-        certainty=Certainty.POSSIBLE if missing else Certainty.CERTAIN,
-        victim=newer.run.epoch,
-        witnesses=(newer,),
-        missing=missing,
+        return ()
+    return (
+        report(
+            FORK,
+            older,
+            history,
+            variant="two-children",
+            certainty=Certainty.POSSIBLE if missing else Certainty.CERTAIN,
+            victim=newer.run.epoch,
+            witnesses=(newer,),
+            missing=missing,
+        ),
     )
 
 
