@@ -185,13 +185,14 @@ class Pipelines:
         if variables.exported(Signal.TRACES):
             meters = self.meter_provider or metrics.get_meter_provider()
             size = _queue_size("OTEL_BSP_MAX_QUEUE_SIZE", self._max_queue_size)
-            with _losses_counted(), _naming("OTEL_BSP_"):
+            with _losses_counted():
                 exporter = CountingSpanExporter(
                     _exporter(Signal.TRACES, partial(_span_exporter, meters))
                 )
-                batching = BatchSpanProcessor(
-                    exporter, max_queue_size=size, meter_provider=meters
-                )
+                with _naming("OTEL_BSP_"):
+                    batching = BatchSpanProcessor(
+                        exporter, max_queue_size=size, meter_provider=meters
+                    )
             self.span_exporter = exporter
             provider.add_span_processor(batching)
         return provider
@@ -208,18 +209,19 @@ class Pipelines:
         if variables.exported(Signal.LOGS):
             meters = self.meter_provider or metrics.get_meter_provider()
             size = _queue_size("OTEL_BLRP_MAX_QUEUE_SIZE", self._max_queue_size)
-            with _losses_counted(), _naming("OTEL_BLRP_"):
+            with _losses_counted():
                 exporter = _exporter(Signal.LOGS, partial(_log_exporter, meters))
-                batching = BatchLogRecordProcessor(
-                    exporter, max_queue_size=size, meter_provider=meters
-                )
+                with _naming("OTEL_BLRP_"):
+                    batching = BatchLogRecordProcessor(
+                        exporter, max_queue_size=size, meter_provider=meters
+                    )
             provider.add_log_record_processor(batching)
         return provider
 
 
 @contextmanager
 def _losses_counted() -> Generator[None]:
-    """Have what is built here count in metrics what it loses, as OpenTelemetry names it.
+    """Have what is built here count what it loses, in OpenTelemetry's own metrics.
 
     The SDK decides by a variable when it builds a part. It is set for these parts only,
     where nobody has set it: in a tracer it would make every span dearer by half.

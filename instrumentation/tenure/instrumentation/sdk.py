@@ -30,6 +30,7 @@ QUEUE_SIZE: Final = 65_536
 EXIT_TIMEOUT: Final = 10.0
 """Seconds that a process which ends waits for a backend, at most."""
 
+_SHARE_OF_SPANS_AND_LOGS: Final = 0.8
 _logger = logging.getLogger(__name__)
 _configuring: Final = threading.Lock()
 
@@ -94,10 +95,19 @@ class OtlpTelemetry:
         with self._stopping:
             if self._stopped is None:
                 lost = self.lost_spans
-                stopping = [partial(_stop, made) for made in self._made]
-                stopped = _all_within(timeout, stopping)
-                self._stopped = stopped and self.lost_spans == lost
+                self._stopped = self._stop_all(timeout) and self.lost_spans == lost
             return self._stopped
+
+    def _stop_all(self, timeout: float) -> bool:
+        """Stop metrics last, and with time left: they tell what the others lost."""
+        deadline = time.monotonic() + timeout
+        meters = self._pipelines.meter_provider
+        others = [partial(_stop, made) for made in self._made if made is not meters]
+        stopped = _all_within(timeout * _SHARE_OF_SPANS_AND_LOGS, others)
+        if meters is None:
+            return stopped
+        left = max(0.0, deadline - time.monotonic())
+        return _all_within(left, [partial(_stop, meters)]) and stopped
 
 
 def configure_otlp(

@@ -64,9 +64,7 @@ class SharedMap(Engine):
             self.discard,
             self.deliver,
             self.release,
-            self.step,
-            self.step,
-            self.step,
+            *(6 * [self.step]),
             self.read,
             self.snapshot,
             self.save,
@@ -253,7 +251,7 @@ class SharedMap(Engine):
         if not (run.live and run.inside and known):
             return
         message = self.random.choice(known)
-        if message in run.received and self.random.random() < 0.8:
+        if message in run.received and self.random.random() < 0.5:
             return
         operation = Receive(**self.head(run), message=message, index=run.index)
         self.tell(operation)
