@@ -18,20 +18,20 @@ _Name = tuple[str, str, str]
 class Messages:
     """The messages of one instance whose runs are not over."""
 
-    __slots__ = ("_discards", "_receipts", "_waiting")
+    __slots__ = ("_discards", "_receipts", "_sent")
 
     def __init__(self) -> None:
         # For process, run and superstep, the position of the last discard of it.
         self._discards: Final[dict[tuple[str, str, int], int]] = {}
         # Invariant: no message is in both; one received before it is known to have been
         # sent is in `_receipts` only.
-        self._waiting: Final[dict[_Name, Send]] = {}
+        self._sent: Final[dict[_Name, Send]] = {}
         self._receipts: Final[dict[_Name, Receive]] = {}
 
     def waiting(self, run: RunRef) -> tuple[Send, ...]:
         """Return what was sent in `run` and not received."""
         place = _place(run)
-        return tuple(one for one in self._waiting.values() if _place(one.run) == place)
+        return tuple(one for one in self._sent.values() if _place(one.run) == place)
 
     def receipt(self, receive: Receive) -> Receive | None:
         """Return the first receipt of the message of `receive`, if there was one."""
@@ -42,9 +42,9 @@ class Messages:
         name = _name(send)
         if name in self._receipts or self._undone(send):
             return True
-        if len(self._waiting) >= MAX_MESSAGES:
+        if len(self._sent) >= MAX_MESSAGES:
             return False
-        self._waiting[name] = send
+        self._sent[name] = send
         return True
 
     def received(self, receive: Receive) -> bool:
@@ -52,7 +52,7 @@ class Messages:
         name = _name(receive)
         if self._undone(receive):
             return True
-        self._waiting.pop(name, None)
+        self._sent.pop(name, None)
         if name not in self._receipts and len(self._receipts) >= MAX_MESSAGES:
             return False
         self._receipts.setdefault(name, receive)
@@ -88,7 +88,7 @@ class Messages:
         return one.seq < self._discards.get((*_place(one.run), one.index), 0)
 
     def _forget(self, run: RunRef, chosen: Callable[[Send | Receive], bool]) -> None:
-        for known in (self._waiting, self._receipts):
+        for known in (self._sent, self._receipts):
             gone = [
                 name
                 for name, one in known.items()
