@@ -21,7 +21,7 @@ import tenure
 PARTS = ("cli", "detectors", "instrumentation", "runtime")
 ROOT = Path(__file__).parents[1]
 LONGEST_MODULE = 450
-VOCABULARY = ("attributes", "listeners", "operations", "process", "semconv")
+VOCABULARY = ("_facts", "attributes", "listeners", "operations", "process", "semconv")
 
 
 def folder(part: str) -> Path:

@@ -96,6 +96,8 @@ class Engine:
         self.runs: list[Run] = []
         self.told: list[Operation] = []
         self.truth: set[Truth] = set()
+        # What is true as well, and told as something worse.
+        self.also_true: set[Truth] = set()
         self.reused: set[frozenset[Place]] = set()
 
     @property
@@ -204,11 +206,11 @@ class Engine:
         if not failed:
             run.executions.append(operation)
 
-    def conflicts(self, run: Run) -> tuple[bool, bool]:
+    def conflicts(self, run: Run, commit: Operation) -> None:
         """Compare every two executors of a superstep: do they write, or read and
         write, one key?
         """
-        both = read = False
+        both = read = anyway = False
         contended = set()
         pairs = [
             (one, two)
@@ -228,9 +230,17 @@ class Engine:
                     contended.add(key)
         for one, two in pairs:
             if not one.isolated:
-                plain = _staged(two) - set(two.reduced) - contended
-                read = read or bool(set(one.reads) & plain)
-        return both, read
+                touched = set(one.reads) & (_staged(two) - set(two.reduced))
+                anyway = anyway or bool(touched)
+                read = read or bool(touched - contended)
+        if both:
+            self.accuse("write-write-conflict", "committed", commit)
+        if read:
+            self.accuse("read-write-conflict", "committed", commit)
+        elif anyway:
+            # If a writer is lost, the other one and the reader are left.
+            where = place(commit)
+            self.also_true.add(Truth("read-write-conflict", "committed", where))
 
     def write_set(self, writes: Mapping[str, Run]) -> WriteSet | None:
         if not self.telling.writes:

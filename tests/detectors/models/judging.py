@@ -52,4 +52,5 @@ def is_true(finding: Finding, engine: Engine) -> bool:
     if finding.variant == "circular":
         assert isinstance(engine, SharedMap)
         return engine.circular(place(finding.culprit))
-    return any(confirms(truth, finding) for truth in engine.truth)
+    known = engine.truth | engine.also_true
+    return any(confirms(truth, finding) for truth in known)

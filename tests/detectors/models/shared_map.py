@@ -128,11 +128,7 @@ class SharedMap(Engine):
                 variant = cause.value.replace("_", "-")
                 self.accuse("leaked-write", variant, operation, writer.claim)
         if index:
-            both, read = self.conflicts(run)
-            if both:
-                self.accuse("write-write-conflict", "committed", operation)
-            if read:
-                self.accuse("read-write-conflict", "committed", operation)
+            self.conflicts(run, operation)
 
     def discard(self, run: Run, *, index: int | None = None) -> None:
         fenced = self.random.random() < 0.2

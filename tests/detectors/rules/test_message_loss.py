@@ -88,3 +88,26 @@ def test_a_message_that_arrives_after_the_end_of_its_run_is_not_clean(scene):
     assert scene.detector.missing == (
         "press/i: messages that arrived after the end of their run",
     )
+
+
+def test_a_receipt_that_was_discarded_leaves_the_message_waiting(scene, only):
+    scene.claim(1)
+    scene.send(1, "m", index=1)
+    scene.receive(1, "m", index=2)
+    scene.discard(1, {}, ledger=1, index=2)
+
+    assert only(scene.release(1)).certainty is Certainty.CERTAIN
+
+
+def test_a_second_receipt_counts_although_the_first_is_discarded_later(scene):
+    told = []
+    scene.claim(1)
+    scene.detector.feed, feed = told.append, scene.detector.feed
+    scene.send(1, "m", index=1)
+    scene.receive(1, "m", index=2)
+    scene.discard(1, {}, ledger=1, index=2)
+    scene.receive(1, "m", index=3)
+    scene.release(1)
+    found = [one for place in (0, 1, 3, 2, 4) for one in feed(told[place])]
+
+    assert "message-loss" not in {one.anomaly for one in found}
