@@ -10,7 +10,10 @@ runs in these tasks as in any others.
 import asyncio
 import contextvars
 from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
-from typing import Any, Final
+from concurrent.futures import Executor
+from typing import Any, Final, TypeVar
+
+R = TypeVar("R")
 
 CANCELLED: Final = asyncio.CancelledError
 Loop = asyncio.AbstractEventLoop
@@ -96,6 +99,37 @@ async def ended(task: Task[None]) -> None:
     """Wait until `task` has ended, whatever came of it; never cancel it."""
     if not task.done():
         await asyncio.wait([task])
+
+
+async def in_worker(worker: Executor, work: Callable[[], R]) -> R:
+    """Do `work` in a worker thread and wait for its answer, come what may.
+
+    What was asked for happens even if the caller is cancelled meanwhile, and the caller
+    has to know of it: cancellation is raised once the answer is there, and only if
+    there is none to give.
+
+    Args:
+        worker: Whose thread does it.
+        work: What to do.
+
+    Returns:
+        What `work` returned. A cancellation that came meanwhile is raised at the next
+        await.
+    """
+    future = asyncio.get_running_loop().run_in_executor(worker, work)
+    cancelled = 0
+    while not future.done():
+        try:
+            await asyncio.wait([future])
+        except CANCELLED:
+            cancelled += 1
+    task = asyncio.current_task()
+    if cancelled and task is not None:
+        # Delivered again where the answer has been taken in.
+        asyncio.get_running_loop().call_soon(task.cancel)
+        for _ in range(cancelled):
+            task.uncancel()
+    return future.result()
 
 
 async def run_together(bodies: Iterable[Coroutine[Any, Any, None]]) -> None:

@@ -10,10 +10,14 @@ WorkflowError
 │  ├─ ReducerError                       a key's reducer cannot join what was staged
 │  ├─ MessageTypeError (TypeError)       no handler takes this message
 │  ├─ UnknownTargetError (LookupError)   no edge leads to the named executor
+│  ├─ StateTypeError (TypeError)         a checkpoint cannot hold values of this type
 │  ├─ IsolationError (TypeError)         a value cannot be copied, hence not isolated
 │  ├─ StreamConsumedError                a stream is iterated only once
 │  └─ EventLoopError                     the run's event loop is closed, or another one
-└─ OwnershipLostError                    a successor owns the instance now
+├─ OwnershipLostError                    a successor owns the instance now
+└─ CheckpointError                       a checkpoint cannot be kept or read
+   ├─ CheckpointNotFoundError (LookupError)  there is none of that id
+   └─ CheckpointMismatchError               it was taken of another graph
 
 Facts go to the constructor and stay attributes; the sentence is made when it is asked
 for, so that every error survives pickling.
@@ -236,6 +240,26 @@ class IsolationError(RunError, TypeError):
         )
 
 
+class StateTypeError(RunError, TypeError):
+    """A checkpoint cannot hold values of this type.
+
+    Args:
+        what: What the value is for, such as `state key 'cart'`.
+        value_type: The type that is not registered.
+    """
+
+    def __init__(self, what: str, value_type: str) -> None:
+        super().__init__(what, value_type)
+        self.what = what
+        self.value_type = value_type
+
+    def __str__(self) -> str:
+        return (
+            f"{self.what}: checkpoints cannot hold a value of type {self.value_type}. "
+            f"Use plain data, or call register_state_type({self.value_type})"
+        )
+
+
 class StreamConsumedError(RunError):
     """A stream is iterated only once.
 
@@ -292,4 +316,65 @@ class OwnershipLostError(WorkflowError):
         return (
             f"{self.action} refused: the run has epoch {self.epoch}, and epoch "
             f"{self.owner} owns the instance"
+        )
+
+
+class CheckpointError(WorkflowError):
+    """A checkpoint cannot be kept or read.
+
+    Args:
+        problem: What is wrong, naming the checkpoint.
+        reason: Why.
+    """
+
+    def __init__(self, problem: str, reason: str) -> None:
+        super().__init__(problem, reason)
+        self.problem = problem
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.problem}: {self.reason}"
+
+
+class CheckpointNotFoundError(CheckpointError, LookupError):
+    """There is no checkpoint of that id.
+
+    Args:
+        instance: The instance.
+        checkpoint_id: What was asked for.
+    """
+
+    def __init__(self, instance: str, checkpoint_id: str) -> None:
+        super().__init__(instance, checkpoint_id)
+        self.instance = instance
+        self.checkpoint_id = checkpoint_id
+
+    def __str__(self) -> str:
+        return (
+            f"instance {self.instance!r} has no checkpoint {self.checkpoint_id!r}; "
+            f"await instance.history() lists them"
+        )
+
+
+class CheckpointMismatchError(CheckpointError):
+    """A checkpoint was taken of another graph.
+
+    Args:
+        checkpoint_id: The checkpoint.
+        expected: Signature of the graph.
+        found: Signature in the checkpoint.
+    """
+
+    def __init__(self, checkpoint_id: str, expected: str, found: str) -> None:
+        super().__init__(checkpoint_id, expected)
+        self.args = (checkpoint_id, expected, found)
+        self.checkpoint_id = checkpoint_id
+        self.expected = expected
+        self.found = found
+
+    def __str__(self) -> str:
+        return (
+            f"checkpoint {self.checkpoint_id!r} was taken of another graph (signature "
+            f"{self.found}, this one is {self.expected}): its executors, types, edges or "
+            f"conditions have changed since"
         )

@@ -1,0 +1,185 @@
+"""What a checkpoint holds, and what a store must do. Pure data and protocols."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from tenure.runtime._epoch import Epoch, RunId
+
+CheckpointKind = Literal["entry", "superstep", "responses", "cancellation", "fork"]
+"""What a checkpoint was taken after."""
+
+EMPTY: Mapping[str, Any] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class PendingRequest:
+    """A question of an executor that waits for an answer.
+
+    Attributes:
+        request_id: Identity of the request.
+        executor_id: Who asked, and gets the answer.
+        data: The question.
+        response_type: What an answer must be, as the executor wrote it.
+    """
+
+    request_id: str
+    executor_id: str
+    data: Any
+    response_type: Any = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What an instance is, besides its state: what runs left for later runs.
+
+    Attributes:
+        messages: Messages for the next superstep, by receiver, in order.
+        fan_ins: For each fan-in of the graph, by position, what each source has sent.
+        requests: Requests that wait for an answer.
+        snapshots: What executors gave to be saved.
+    """
+
+    messages: Sequence[tuple[str, Any]] = ()
+    fan_ins: Sequence[tuple[int, str, Any]] = ()
+    requests: Sequence[PendingRequest] = ()
+    snapshots: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A durable copy of an instance, taken by one run between two supersteps.
+
+    Attributes:
+        checkpoint_id: Its identity.
+        parent_id: The checkpoint that it follows; `None` for the first.
+        workflow: Name of the workflow.
+        instance: Key of the instance.
+        signature: Signature of the graph.
+        run_id: The run that took it.
+        epoch: That run's epoch.
+        position: Its place among the commits of the instance, from 1.
+        superstep: The run's superstep that it was taken after; 0 at its entry.
+        kind: What it was taken after.
+        writes: State keys that changed since the parent.
+        deleted: State keys that went since the parent.
+        standing: What is left for the next superstep.
+    """
+
+    checkpoint_id: str
+    parent_id: str | None
+    workflow: str
+    instance: str
+    signature: str
+    run_id: RunId
+    epoch: Epoch
+    position: int
+    superstep: int
+    kind: CheckpointKind
+    writes: Mapping[str, Any]
+    deleted: Sequence[str]
+    standing: Standing
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointInfo:
+    """What a history says of a checkpoint.
+
+    Attributes:
+        checkpoint_id: Its identity.
+        parent_id: The checkpoint that it follows.
+        run_id: The run that took it.
+        epoch: That run's epoch.
+        position: Its place among the commits of the instance.
+        superstep: The run's superstep that it was taken after.
+        kind: What it was taken after.
+    """
+
+    checkpoint_id: str
+    parent_id: str | None
+    run_id: RunId
+    epoch: Epoch
+    position: int
+    superstep: int
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A store's answer to a claim.
+
+    Attributes:
+        epoch: The run's epoch.
+        position: How many commits the instance has had.
+        head: Its newest checkpoint, if it has one.
+    """
+
+    epoch: Epoch
+    position: int
+    head: str | None
+
+
+class Store(Protocol):
+    """Where instances are kept: ownership and checkpoints are one thing.
+
+    Every method is atomic: it happens whole or not at all. A store is used from one
+    event loop at a time.
+    """
+
+    async def claim(
+        self, instance: str, run_id: RunId, *, expected: Epoch | None = None
+    ) -> Claimed:
+        """Make `run_id` the owner of an instance, with an epoch above all earlier ones.
+
+        Args:
+            instance: Workflow and key, as one name.
+            run_id: Who claims.
+            expected: Claim only if this is the owner's epoch; whatever it is if `None`.
+
+        Raises:
+            OwnershipLostError: Another epoch is the owner's.
+        """
+        ...
+
+    async def commit(
+        self, instance: str, checkpoint: Checkpoint, state: Mapping[str, Any]
+    ) -> None:
+        """Keep `checkpoint`, if its run still owns the instance.
+
+        Args:
+            instance: Workflow and key, as one name.
+            checkpoint: What to keep; its position is the next one.
+            state: The whole state with the checkpoint's writes in it.
+
+        Raises:
+            OwnershipLostError: The epoch, the run or the position is not the expected
+                one: nothing is kept.
+        """
+        ...
+
+    async def load(
+        self, instance: str, checkpoint_id: str
+    ) -> tuple[Checkpoint, dict[str, Any]]:
+        """Return a checkpoint and the whole state at it.
+
+        Raises:
+            CheckpointNotFoundError: There is none of that id.
+            CheckpointError: It cannot be read.
+        """
+        ...
+
+    async def history(self, instance: str) -> Sequence[CheckpointInfo]:
+        """Return all checkpoints of an instance, the newest first."""
+        ...
+
+    async def release(self, instance: str, epoch: Epoch, run_id: RunId) -> bool:
+        """Take note that a run is no longer the owner; return whether it was."""
+        ...
+
+    def check(self, value: object, what: str) -> None:
+        """Refuse a value that the store cannot hold, before it is staged.
+
+        Raises:
+            StateTypeError: It cannot be held.
+        """
+        ...
