@@ -3,8 +3,11 @@
 from tenure.runtime import WorkflowBuilder, WorkflowContext, executor
 """
 
+from typing import TYPE_CHECKING, Any
+
 from tenure.instrumentation.operations import Outcome
 from tenure.runtime._builder import ExecutorRef, WorkflowBuilder
+from tenure.runtime._checkpoint import Checkpoint, CheckpointInfo, PendingRequest, Store
 from tenure.runtime._context import WorkflowContext
 from tenure.runtime._epoch import Epoch, RunId
 from tenure.runtime._events import (
@@ -12,6 +15,7 @@ from tenure.runtime._events import (
     ExecutorFailed,
     ExecutorInvoked,
     OutputYielded,
+    RequestRaised,
     RunEnded,
     RunFailed,
     RunStarted,
@@ -19,17 +23,29 @@ from tenure.runtime._events import (
     SuperstepStarted,
     WorkflowEvent,
 )
-from tenure.runtime._executor import Executor, FunctionExecutor, executor, handler
+from tenure.runtime._executor import (
+    Executor,
+    FunctionExecutor,
+    executor,
+    handler,
+    response_handler,
+)
 from tenure.runtime._graph import Case
 from tenure.runtime._handle import RunHandle
-from tenure.runtime._instance import ConflictPolicy, Instance
+from tenure.runtime._holding import ConflictPolicy
+from tenure.runtime._instance import Instance
 from tenure.runtime._keys import StateKey, append, last
+from tenure.runtime._retry import Retry
 from tenure.runtime._run import RunResult
 from tenure.runtime._state import StateSnapshot
 from tenure.runtime._stream import RunStream
 from tenure.runtime._workflow import Workflow
 from tenure.runtime.errors import (
+    CheckpointError,
+    CheckpointMismatchError,
+    CheckpointNotFoundError,
     ConvergenceError,
+    DeadlineError,
     DefinitionError,
     EventLoopError,
     ExecutorError,
@@ -37,18 +53,32 @@ from tenure.runtime.errors import (
     MessageTypeError,
     OwnershipLostError,
     ReducerError,
+    ResponseTypeError,
     RunError,
+    StateTypeError,
     StreamConsumedError,
+    UnknownRequestError,
     UnknownTargetError,
     WorkflowBusyError,
     WorkflowError,
     WriteConflictError,
 )
+from tenure.runtime.stores import MemoryStore
+
+if TYPE_CHECKING:
+    from tenure.runtime._codec import register_state_type
+    from tenure.runtime.stores.sqlite import SqliteStore
 
 __all__ = [
     "Case",
+    "Checkpoint",
+    "CheckpointError",
+    "CheckpointInfo",
+    "CheckpointMismatchError",
+    "CheckpointNotFoundError",
     "ConflictPolicy",
     "ConvergenceError",
+    "DeadlineError",
     "DefinitionError",
     "Epoch",
     "EventLoopError",
@@ -61,11 +91,16 @@ __all__ = [
     "FunctionExecutor",
     "Instance",
     "IsolationError",
+    "MemoryStore",
     "MessageTypeError",
     "Outcome",
     "OutputYielded",
     "OwnershipLostError",
+    "PendingRequest",
     "ReducerError",
+    "RequestRaised",
+    "ResponseTypeError",
+    "Retry",
     "RunEnded",
     "RunError",
     "RunFailed",
@@ -74,11 +109,15 @@ __all__ = [
     "RunResult",
     "RunStarted",
     "RunStream",
+    "SqliteStore",
     "StateKey",
     "StateSnapshot",
+    "StateTypeError",
+    "Store",
     "StreamConsumedError",
     "SuperstepCompleted",
     "SuperstepStarted",
+    "UnknownRequestError",
     "UnknownTargetError",
     "Workflow",
     "WorkflowBuilder",
@@ -91,4 +130,19 @@ __all__ = [
     "executor",
     "handler",
     "last",
+    "register_state_type",
+    "response_handler",
 ]
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - what a module holds has any type
+    """Load what needs msgspec when it is asked for."""
+    if name == "SqliteStore":
+        from tenure.runtime.stores.sqlite import SqliteStore
+
+        return SqliteStore
+    if name == "register_state_type":
+        from tenure.runtime._codec import register_state_type
+
+        return register_state_type
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

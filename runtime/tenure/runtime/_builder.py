@@ -5,8 +5,10 @@ from itertools import pairwise
 from typing import Any, Final, Self, cast
 
 from tenure.instrumentation import Recorder
+from tenure.runtime._checkpoint import Store
 from tenure.runtime._checks import check_graph
-from tenure.runtime._executor import Dispatch, Executor
+from tenure.runtime._dispatch import Dispatch
+from tenure.runtime._executor import Executor
 from tenure.runtime._graph import (
     Case,
     Condition,
@@ -20,7 +22,7 @@ from tenure.runtime._graph import (
     SwitchEdge,
     made_by,
 )
-from tenure.runtime._instance import POLICIES, ConflictPolicy
+from tenure.runtime._holding import POLICIES, ConflictPolicy
 from tenure.runtime._workflow import Workflow
 from tenure.runtime.errors import DefinitionError
 
@@ -39,6 +41,8 @@ class WorkflowBuilder:
         name: Name of the workflow.
         start: The executor that gets a run's input.
         max_supersteps: How many supersteps a run may take.
+        store: Where instances are kept: `SqliteStore(directory)`, `MemoryStore()`, or
+            nowhere but in memory, without checkpoints, by default.
         on_conflict: What a run does by default that finds the instance owned:
             `"reject"`, `"wait"` or `"supersede"`.
         recorder: Who tells what happens; one of its own by default.
@@ -53,6 +57,7 @@ class WorkflowBuilder:
         *,
         start: ExecutorRef,
         max_supersteps: int = 100,
+        store: Store | None = None,
         on_conflict: ConflictPolicy = "reject",
         recorder: Recorder | None = None,
     ) -> None:
@@ -60,6 +65,7 @@ class WorkflowBuilder:
         self._max_supersteps: Final = max_supersteps
         self._on_conflict: Final[ConflictPolicy] = on_conflict
         self._recorder: Final = recorder
+        self._store: Final = store
         self._executors: Final[dict[str, GraphExecutor]] = {}
         self._factories: Final[dict[int, tuple[object, str]]] = {}
         self._mentioned: Final[dict[str, None]] = {}
@@ -195,7 +201,7 @@ class WorkflowBuilder:
             max_supersteps=self._max_supersteps,
         )
         check_graph(graph)
-        return Workflow(graph, self._on_conflict, self._recorder)
+        return Workflow(graph, self._on_conflict, self._recorder, self._store)
 
     def _place(self, reference: Any) -> str:  # noqa: ANN401 - users may pass anything
         """Take an executor into the graph and return its id."""

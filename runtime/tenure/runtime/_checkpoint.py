@@ -2,14 +2,21 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from types import MappingProxyType
+from typing import Any, Final, Literal, Protocol
 
 from tenure.runtime._epoch import Epoch, RunId
 
 CheckpointKind = Literal["entry", "superstep", "responses", "cancellation", "fork"]
 """What a checkpoint was taken after."""
 
-EMPTY: Mapping[str, Any] = {}
+EMPTY: Final[Mapping[str, Any]] = MappingProxyType({})
+"""No keys, no requests, no snapshots."""
+
+
+def no_values() -> Mapping[str, Any]:
+    """Return an empty mapping that nobody can change."""
+    return EMPTY
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +41,18 @@ class Standing:
     """What an instance is, besides its state: what runs left for later runs.
 
     Attributes:
-        messages: Messages for the next superstep, by receiver, in order.
+        messages: Messages for the next superstep: receiver and message, in order.
+        answers: Answers for the next superstep: receiver, request id and answer.
         fan_ins: For each fan-in of the graph, by position, what each source has sent.
         requests: Requests that wait for an answer.
         snapshots: What executors gave to be saved.
     """
 
     messages: Sequence[tuple[str, Any]] = ()
+    answers: Sequence[tuple[str, str, Any]] = ()
     fan_ins: Sequence[tuple[int, str, Any]] = ()
     requests: Sequence[PendingRequest] = ()
-    snapshots: Mapping[str, Any] = field(default_factory=dict)
+    snapshots: Mapping[str, Any] = field(default_factory=no_values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,10 +179,6 @@ class Store(Protocol):
 
     async def history(self, instance: str) -> Sequence[CheckpointInfo]:
         """Return all checkpoints of an instance, the newest first."""
-        ...
-
-    async def release(self, instance: str, epoch: Epoch, run_id: RunId) -> bool:
-        """Take note that a run is no longer the owner; return whether it was."""
         ...
 
     def check(self, value: object, what: str) -> None:

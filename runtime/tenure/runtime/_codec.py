@@ -1,8 +1,8 @@
 """Values as bytes for checkpoints: registered data types only, never code.
 
 Loading builds what is registered here and nothing else: no import by name, no callable,
-no pickle. Values that a checkpoint cannot hold are refused when they are staged, so that
-the executor which made a bad value fails, and not the barrier.
+no pickle. Values that a checkpoint cannot hold are refused when they are staged, so that the
+executor which made a bad value fails, and not the barrier.
 
 msgpack has fewer types than Python. What it lacks is written as an extension whose
 payload is msgpack again.
@@ -15,7 +15,7 @@ import enum
 import threading
 import uuid
 from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -154,7 +154,7 @@ def _is_data(cls: type[Any]) -> bool:
 
 
 def _lower(value: Any, what: str) -> Any:  # noqa: ANN401 - any value
-    kind = cast("type[Any]", type(value))
+    kind = type(value)
     if kind in _PLAIN:
         return value
     if kind is int:
@@ -191,7 +191,8 @@ def _lower_registered(value: Any, kind: type[Any], what: str) -> Any:  # noqa: A
         fields = {name: getattr(value, name) for name in value.__struct_fields__}
     elif dataclasses.is_dataclass(value):
         fields = {
-            field.name: getattr(value, field.name) for field in dataclasses.fields(value)
+            field.name: getattr(value, field.name)
+            for field in dataclasses.fields(value)
         }
     else:
         fields = value.model_dump()

@@ -91,6 +91,14 @@ class WorkflowContext(ABC, Generic[S, W]):
         """Hand an output to the consumer."""
 
     @abstractmethod
+    def _request(self, data: Any, response_type: Any) -> None:  # noqa: ANN401
+        """Put a question to the outside."""
+
+    @abstractmethod
+    def _check_kept(self, value: Any, what: str) -> None:  # noqa: ANN401
+        """Refuse a value that the instance's store cannot hold."""
+
+    @abstractmethod
     def _stage_late(self, key: str) -> None:
         """Record that a write came too late."""
 
@@ -144,6 +152,7 @@ class WorkflowContext(ABC, Generic[S, W]):
         """
         name = key if type(key) is str else _name(key)
         if type(value) not in IMMUTABLE:
+            self._check_kept(value, f"state key {name!r}")
             value = isolate(value, f"state key {name!r}")
         reducer = key.reduce if isinstance(key, StateKey) else None
         page = self._page
@@ -192,6 +201,24 @@ class WorkflowContext(ABC, Generic[S, W]):
         """
         name = target if target is None or isinstance(target, str) else target.id
         self._send(message, name)
+        return DONE
+
+    def request_info(self, data: object, response_type: type[Any]) -> Awaitable[None]:
+        """Ask something of the outside: a person, another system, a later day.
+
+        The question is committed with the superstep. A run that has nothing else to do
+        ends with the outcome `pending_requests`; a later `run(responses={id: answer})`
+        hands the answer to this executor's `response_handler`.
+
+        Args:
+            data: The question; the response handler gets it back.
+            response_type: What an answer must be.
+
+        Raises:
+            MessageTypeError: No response handler takes answers to such a question.
+            IsolationError: The question cannot be copied.
+        """
+        self._request(data, response_type)
         return DONE
 
     def yield_output(self, value: W) -> Awaitable[None]:

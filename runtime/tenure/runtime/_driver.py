@@ -1,13 +1,17 @@
 """The loop that drives a run from its claim to its end."""
 
+from anyio import fail_after
+
 from tenure.instrumentation.operations import DiscardCause, Outcome
 from tenure.runtime import _spawn
+from tenure.runtime._checkpoint import Claimed
+from tenure.runtime._entry import enter_from_store, enter_without_store
 from tenure.runtime._events import ExecutorFailed, RunEnded, RunFailed, RunStarted
-from tenure.runtime._mailbox import Delivery
 from tenure.runtime._run import Run
 from tenure.runtime._superstep import Supersteps
 from tenure.runtime.errors import (
     ConvergenceError,
+    DeadlineError,
     ExecutorError,
     OwnershipLostError,
 )
@@ -33,8 +37,13 @@ async def drive(run: Run) -> None:
             await turn.wait()
         if voice.recording:
             voice.make_current(None)
+        keeper = run.instance.keeper
+        claimed = None
+        if keeper is not None:
+            claimed = await keeper.claim(run)
+            run.instance.confirm(run, claimed.epoch)
         run.note(RunStarted)
-        await _run_supersteps(run)
+        await _run_until(run, claimed)
     except Exception as exc:  # noqa: BLE001 - kept, and raised to the consumer
         _conclude(run, exc)
     except BaseException as exc:
@@ -45,12 +54,27 @@ async def drive(run: Run) -> None:
         _conclude(run, None)
 
 
-async def _run_supersteps(run: Run) -> None:
+async def _run_until(run: Run, claimed: Claimed | None) -> None:
+    """Run all supersteps, within the run's deadline if it has one."""
+    if run.deadline is None:
+        await _run_supersteps(run, claimed)
+        return
+    try:
+        with fail_after(run.deadline):
+            await _run_supersteps(run, claimed)
+    except TimeoutError as exc:
+        raise DeadlineError(run.deadline, run.index) from exc
+
+
+async def _run_supersteps(run: Run, claimed: Claimed | None) -> None:
     graph = run.instance.graph
-    supersteps = Supersteps(run, graph.dispatches())
+    dispatches = graph.dispatches()
+    supersteps = Supersteps(run, dispatches)
     mailbox = run.mailbox
-    mailbox.deliver(graph.start, Delivery(run.message))
-    run.message = None
+    if claimed is None:
+        enter_without_store(run)
+    else:
+        await enter_from_store(run, claimed, dispatches)
     while mailbox:
         if run.index >= graph.max_supersteps:
             raise ConvergenceError(graph.max_supersteps, mailbox.waiting)
@@ -112,7 +136,9 @@ def _discard(run: Run, cause: DiscardCause) -> None:
 def _conclude(run: Run, error: BaseException | None) -> None:
     """End the run: discard, release, and only then tell the consumer."""
     if error is None:
-        outcome = Outcome.COMPLETED
+        run.requests = tuple(run.instance.requests.values())
+        waiting = bool(run.requests)
+        outcome = Outcome.PENDING_REQUESTS if waiting else Outcome.COMPLETED
     else:
         outcome, cause = _ending(run, error)
         if run.epoch:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tenure.instrumentation.operations import Outcome
+from tenure.runtime._checkpoint import PendingRequest
 from tenure.runtime._epoch import Epoch, RunId
 
 
@@ -77,6 +78,21 @@ class ExecutorCompleted(WorkflowEvent):
 
     superstep: int
     executor_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class RequestRaised(WorkflowEvent):
+    """An executor asks something of the outside; the question is committed.
+
+    Attributes:
+        superstep: Number of the superstep, from 1.
+        executor_id: The executor.
+        request: The question and its id.
+    """
+
+    superstep: int
+    executor_id: str
+    request: PendingRequest
 
 
 @dataclass(frozen=True, slots=True)

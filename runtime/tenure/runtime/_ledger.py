@@ -65,6 +65,15 @@ class Page:
             self.reducers.pop(key, None)
             self.writes[key] = self._fold(key, reducer, _or_none(so_far), [value])
 
+    def mark(self) -> tuple[dict[str, Any], dict[str, Reducer] | None]:
+        """Return what is staged now, for `go_back`."""
+        reducers = None if self.reducers is None else dict(self.reducers)
+        return dict(self.writes), reducers
+
+    def go_back(self, mark: tuple[dict[str, Any], dict[str, Reducer] | None]) -> None:
+        """Forget what was staged since `mark`."""
+        self.writes, self.reducers = mark
+
     def read(self, key: str) -> Any:  # noqa: ANN401 - state holds any value
         """Return the executor's own value, else the committed one, else `MISSING`."""
         staged = self.writes.get(key, MISSING)

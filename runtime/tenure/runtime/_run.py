@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 from tenure.instrumentation import RunRecorder
 from tenure.instrumentation.operations import Outcome, Owner, Trigger
 from tenure.runtime import _spawn
+from tenure.runtime._beginning import Beginning
+from tenure.runtime._checkpoint import PendingRequest
 from tenure.runtime._epoch import Epoch, RunId, new_run_id
 from tenure.runtime._events import WorkflowEvent
 from tenure.runtime._ledger import Ledger
@@ -19,7 +21,7 @@ from tenure.runtime._stream_buffer import Entry, EventBuffer
 from tenure.runtime.errors import OwnershipLostError
 
 if TYPE_CHECKING:
-    from tenure.runtime._instance import Instance
+    from tenure.runtime._holding import Holding
 
 KEPT_EVENTS: Final = 1000
 """How many of its newest events a run keeps, whatever its length."""
@@ -47,7 +49,7 @@ class RunResult:
     run_id: RunId
     epoch: Epoch
     supersteps: int
-    pending_requests: tuple[Any, ...]
+    pending_requests: tuple[PendingRequest, ...]
     omitted_events: int
     _log: tuple[Entry, ...] = field(repr=False)
 
@@ -67,12 +69,13 @@ class Run:
 
     Args:
         instance: The instance that it runs on.
-        message: Its input.
+        beginning: What it begins with.
         kwargs: What executors read as `ctx.kwargs`.
         voice: Who tells what it does.
         buffer: Where its consumer reads events, if it has one.
         stall_after: Seconds without a reader, its buffer being full, after which a
             successor may supersede it.
+        deadline: Seconds after which it is cancelled; no limit if `None`.
     """
 
     __slots__ = (
@@ -80,8 +83,10 @@ class Run:
         "_log",
         "_seq",
         "_task",
+        "beginning",
         "buffer",
         "context",
+        "deadline",
         "discarded",
         "ended",
         "epoch",
@@ -92,27 +97,30 @@ class Run:
         "ledger",
         "loop",
         "mailbox",
-        "message",
         "outcome",
         "outputs",
         "owner",
+        "requests",
         "run_id",
         "stall_after",
         "successor",
+        "takeover",
         "turn",
         "voice",
     )
 
     def __init__(
         self,
-        instance: "Instance",
-        message: object,
+        instance: "Holding",
+        beginning: Beginning,
         kwargs: Mapping[str, Any],
         buffer: EventBuffer | None = None,
         stall_after: float = 30.0,
+        deadline: float | None = None,
     ) -> None:
         self.instance: Final = instance
-        self.message: Any = message
+        self.beginning: Final = beginning
+        self.deadline: Final = deadline
         self.kwargs: Final = MappingProxyType(dict(kwargs)) if kwargs else NO_KWARGS
         self.run_id: Final = new_run_id()
         self.voice: Final[RunRecorder] = instance.recorder.run(self.run_id)
@@ -127,6 +135,10 @@ class Run:
         self.ledger = Ledger(self.epoch)
         self.turn: _spawn.Signal | None = None
         self.successor: Owner | None = None
+        # Whom a claim replaced and what it swept, until a store has numbered the claim.
+        self.takeover: tuple[Run | None, dict[str, int]] | None = None
+        # Requests that were pending when it ended.
+        self.requests: tuple[PendingRequest, ...] = ()
         self.index = 0
         self.outputs: list[Any] = []
         self.outcome: Outcome | None = None
@@ -241,7 +253,7 @@ class Run:
             self.run_id,
             self.epoch,
             self.index,
-            (),
+            self.requests,
             self._seq - len(self._log),
             tuple(self._log),
         )

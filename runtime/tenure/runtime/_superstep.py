@@ -1,6 +1,7 @@
 """One superstep: deliver, execute side by side, wait for all, commit or discard."""
 
 import inspect
+import secrets
 from collections.abc import Awaitable, Mapping
 from contextlib import suppress
 from functools import partial
@@ -11,22 +12,30 @@ from opentelemetry.trace import Span, SpanContext
 
 from tenure.instrumentation.operations import LateKind
 from tenure.runtime import _spawn
+from tenure.runtime._checkpoint import EMPTY, PendingRequest
 from tenure.runtime._context import DONE, WorkflowContext
+from tenure.runtime._dispatch import Dispatch
 from tenure.runtime._epoch import Epoch, RunId
 from tenure.runtime._events import (
     ExecutorCompleted,
     ExecutorInvoked,
     OutputYielded,
+    RequestRaised,
     SuperstepCompleted,
     SuperstepStarted,
 )
-from tenure.runtime._executor import Dispatch, Handler
 from tenure.runtime._graph import FanInEdge
+from tenure.runtime._guarded import place_of, time_limit, with_retries
+from tenure.runtime._handlers import Handler, ResponseHandler
+from tenure.runtime._holding import Change
 from tenure.runtime._isolation import isolate
+from tenure.runtime._keeper import save_snapshots
 from tenure.runtime._ledger import Page
 from tenure.runtime._mailbox import Delivery, Router, Sent
+from tenure.runtime._requests import Answer
 from tenure.runtime._run import Run
 from tenure.runtime._stream_buffer import Room
+from tenure.runtime._types import describe
 from tenure.runtime.errors import ExecutorError, IsolationError, MessageTypeError
 
 
@@ -40,7 +49,16 @@ class Turn:
         router: Where its own messages go.
     """
 
-    __slots__ = ("deliveries", "dispatch", "outputs", "page", "router", "sent")
+    __slots__ = (
+        "deliveries",
+        "dispatch",
+        "outputs",
+        "page",
+        "raised",
+        "router",
+        "sent",
+        "settled",
+    )
 
     def __init__(
         self,
@@ -55,19 +73,36 @@ class Turn:
         self.router: Final = router
         self.sent: Final[list[Sent]] = []
         self.outputs: Final[list[Any]] = []
+        self.raised: Final[list[PendingRequest]] = []
+        self.settled: Final[list[str]] = []
 
-    def handler_of(self, message: object) -> Handler:
-        """Return the handler that takes `message`.
+    def handler_of(self, message: object) -> Handler | ResponseHandler:
+        """Return the handler that takes `message`, which may be an answer.
 
         Raises:
             MessageTypeError: There is none: a factory's executors differ in what they
                 take.
         """
+        if type(message) is Answer:
+            data, response = message.request.data, message.response
+            responder = self.dispatch.find_responder(data, response)
+            if responder is not None:
+                return responder
         handler = self.dispatch.find(message)
         if handler is None:
             takes = f"{self.page.executor!r} takes {self.dispatch.takes()}"
             raise MessageTypeError("", type(message).__qualname__, (takes,))
         return handler
+
+    def mark(self) -> tuple[Any, int, int, int]:
+        """Return what was staged, sent, yielded and asked so far, for `go_back`."""
+        return self.page.mark(), len(self.sent), len(self.outputs), len(self.raised)
+
+    def go_back(self, mark: tuple[Any, int, int, int]) -> None:
+        """Forget what a failed attempt has staged, sent, yielded and asked."""
+        staged, sent, outputs, raised = mark
+        self.page.go_back(staged)
+        del self.sent[sent:], self.outputs[outputs:], self.raised[raised:]
 
 
 class Invocation(WorkflowContext[Any, Any]):
@@ -141,8 +176,37 @@ class Invocation(WorkflowContext[Any, Any]):
             self._late(LateKind.SEND)
             return
         turn = self._turn
+        self._check_kept(message, "message")
         admitted = turn.router.admit(message, target)
         turn.sent.append(Sent(admitted, target, self._sources()))
+
+    def _request(self, data: Any, response_type: Any) -> None:  # noqa: ANN401
+        if self.late:
+            self._late(LateKind.SEND)
+            return
+        turn = self._turn
+        if not turn.dispatch.response_types(data):
+            takers = tuple(
+                f"{self._executor_id!r} takes answers to {describe(one.request)}"
+                for one in turn.dispatch.responders
+            ) or (f"{self._executor_id!r} has no @response_handler",)
+            kind = type(data).__qualname__
+            raise MessageTypeError(self._executor_id, kind, takers)
+        what = f"request of {self._executor_id!r}"
+        self._check_kept(data, what)
+        turn.raised.append(
+            PendingRequest(
+                secrets.token_hex(8),
+                self._executor_id,
+                isolate(data, what),
+                response_type,
+            )
+        )
+
+    def _check_kept(self, value: Any, what: str) -> None:  # noqa: ANN401
+        keeper = self._run.instance.keeper
+        if keeper is not None:
+            keeper.store.check(value, what)
 
     def _output(self, value: Any) -> Awaitable[None]:  # noqa: ANN401
         run = self._run
@@ -237,22 +301,68 @@ class Supersteps:
         for turn in turns:
             if turn.sent:
                 self._route(turn)
-        committed = run.instance.commit(run)
+        keeper = run.instance.keeper
+        snapshots = EMPTY if keeper is None else await save_snapshots(self._dispatches)
+        run.check()
+        change = self._change(turns)
+        if keeper is not None:
+            holding = run.instance
+            requests = holding.requests_after(change)
+            values = holding.state_values
+            await keeper.keep(
+                run, "superstep", values, requests, change.writes, snapshots
+            )
+        run.instance.commit(run, change)
         for turn in turns:
             run.outputs += turn.outputs
-        run.note(SuperstepCompleted, run.index, tuple(committed))
+        for request in change.raised:
+            run.note(RequestRaised, run.index, request.executor_id, request)
+        run.note(SuperstepCompleted, run.index, tuple(change.writes))
+
+    def _change(self, turns: list[Turn]) -> Change:
+        """Join what all executors did, in graph order."""
+        run = self._run
+        writes = run.ledger.merge(run.instance.state_values)
+        raised = [request for turn in turns for request in turn.raised]
+        settled = [key for turn in turns for key in turn.settled]
+        return Change(writes, tuple(raised), tuple(settled))
 
     async def _work(self, turn: Turn) -> None:
         """Let one executor handle its messages, one at a time."""
         for delivery in turn.deliveries:
             handler = turn.handler_of(delivery.message)
-            await self._invoke(turn, handler, delivery)
+            if turn.dispatch.guarded:
+                await self._invoke_guarded(turn, handler, delivery)
+            else:
+                await self._invoke(turn, handler, delivery)
+            if type(delivery.message) is Answer:
+                turn.settled.append(delivery.message.request.request_id)
 
-    async def _invoke(self, turn: Turn, handler: Handler, delivery: Delivery) -> None:
+    async def _invoke_guarded(
+        self, turn: Turn, handler: Handler | ResponseHandler, delivery: Delivery
+    ) -> None:
+        """Invoke under the executor's retry policy, timeout and concurrency."""
+        executor = turn.dispatch.executor
+        mark = turn.mark()
+
+        async def attempt(number: int) -> None:
+            turn.go_back(mark)
+            async with place_of(executor):
+                await self._invoke(turn, handler, delivery, number)
+
+        await with_retries(executor.retry, attempt)
+
+    async def _invoke(
+        self,
+        turn: Turn,
+        handler: Handler | ResponseHandler,
+        delivery: Delivery,
+        attempt: int = 1,
+    ) -> None:
         run = self._run
         voice, index, name = run.voice, run.index, turn.page.executor
         span = (
-            voice.executor_started(name, index, delivery.sources)
+            voice.executor_started(name, index, delivery.sources, attempt)
             if self._told
             else None
         )
@@ -262,14 +372,11 @@ class Supersteps:
         try:
             if span is not None:
                 voice.make_current(span)
-            if handler.is_async:
-                await handler.call(delivery.message, context)
+            if turn.dispatch.guarded:
+                with time_limit(turn.dispatch.executor):
+                    await _call(handler, delivery.message, context)
             else:
-                returned = await to_thread.run_sync(
-                    handler.call, delivery.message, context, abandon_on_cancel=True
-                )
-                if inspect.isawaitable(returned):
-                    await returned  # a plain wrapper around an `async def`
+                await _call(handler, delivery.message, context)
         except BaseException as exc:
             error = exc
             if not isinstance(exc, Exception) and not _is_a_failure(exc):
@@ -311,6 +418,25 @@ class Supersteps:
                     mailbox.collect(receiver, sender, delivery)
                 else:
                     mailbox.deliver(receiver, delivery)
+
+
+async def _call(
+    handler: Handler | ResponseHandler,
+    message: Any,  # noqa: ANN401 - a message is any value
+    context: Invocation,
+) -> None:
+    """Hand a message, or an answer and what was asked, to a handler."""
+    arguments: tuple[Any, ...] = (message, context)
+    if isinstance(handler, ResponseHandler):
+        arguments = (message.request.data, message.response, context)
+    if handler.is_async:
+        await handler.call(*arguments)
+        return
+    returned = await to_thread.run_sync(
+        handler.call, *arguments, abandon_on_cancel=True
+    )
+    if inspect.isawaitable(returned):
+        await returned  # a plain wrapper around an `async def`
 
 
 def _is_a_failure(error: BaseException) -> bool:

@@ -2,12 +2,15 @@
 
 import importlib.metadata
 import threading
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from tenure.instrumentation import Recorder
+from tenure.runtime._checkpoint import PendingRequest, Store
 from tenure.runtime._graph import Graph
 from tenure.runtime._handle import RunHandle
-from tenure.runtime._instance import ConflictPolicy, Instance
+from tenure.runtime._holding import ConflictPolicy
+from tenure.runtime._instance import NOTHING, Instance
 from tenure.runtime._mailbox import Router
 from tenure.runtime._state import StateSnapshot
 from tenure.runtime._stream import RunStream
@@ -26,11 +29,17 @@ class Workflow:
         graph: The graph.
         on_conflict: What a run does by default that finds its instance owned.
         recorder: Who tells what happens; one of its own by default.
+        store: Where instances are kept, if they are.
     """
 
     def __init__(
-        self, graph: Graph, on_conflict: ConflictPolicy, recorder: Recorder | None
+        self,
+        graph: Graph,
+        on_conflict: ConflictPolicy,
+        recorder: Recorder | None,
+        store: Store | None = None,
     ) -> None:
+        self._store: Final = store
         self._graph: Final = graph
         self._on_conflict: Final[ConflictPolicy] = on_conflict
         self._recorder: Final = recorder or Recorder(_engine())
@@ -69,7 +78,12 @@ class Workflow:
             found = self._instances.get(key)
             if found is None:
                 found = self._instances[key] = Instance(
-                    self._graph, self._routers, key, self._on_conflict, self._recorder
+                    self._graph,
+                    self._routers,
+                    key,
+                    self._on_conflict,
+                    self._recorder,
+                    self._store,
                 )
             return found
 
@@ -93,19 +107,32 @@ class Workflow:
 
     def run(
         self,
-        message: Any,  # noqa: ANN401 - a message is any value
+        message: Any = NOTHING,  # noqa: ANN401 - a message is any value
         *,
+        responses: Mapping[str, Any] | None = None,
+        checkpoint_id: str | None = None,
         on_conflict: ConflictPolicy | None = None,
+        deadline: float | None = None,
         **kwargs: Any,  # noqa: ANN401 - handed to executors as they are
     ) -> RunHandle:
         """Run the workflow on its default instance; see `Instance.run`."""
-        return self._default.run(message, on_conflict=on_conflict, **kwargs)
+        return self._default.run(
+            message,
+            responses=responses,
+            checkpoint_id=checkpoint_id,
+            on_conflict=on_conflict,
+            deadline=deadline,
+            **kwargs,
+        )
 
     def stream(
         self,
-        message: Any,  # noqa: ANN401 - a message is any value
+        message: Any = NOTHING,  # noqa: ANN401 - a message is any value
         *,
+        responses: Mapping[str, Any] | None = None,
+        checkpoint_id: str | None = None,
         on_conflict: ConflictPolicy | None = None,
+        deadline: float | None = None,
         buffer: int = 64,
         stall_after: float = 30.0,
         **kwargs: Any,  # noqa: ANN401 - handed to executors as they are
@@ -116,11 +143,34 @@ class Workflow:
         """
         return self._default.stream(
             message,
+            responses=responses,
+            checkpoint_id=checkpoint_id,
             on_conflict=on_conflict,
+            deadline=deadline,
             buffer=buffer,
             stall_after=stall_after,
             **kwargs,
         )
+
+    def resume(
+        self,
+        *,
+        on_conflict: ConflictPolicy | None = None,
+        **kwargs: Any,  # noqa: ANN401 - handed to executors as they are
+    ) -> RunHandle:
+        """Go on from the newest checkpoint; see `Instance.resume`."""
+        return self._default.resume(on_conflict=on_conflict, **kwargs)
+
+    def cancel_requests(
+        self, ids: Iterable[str], *, on_conflict: ConflictPolicy | None = None
+    ) -> RunHandle:
+        """Withdraw requests of the default instance; see `Instance.cancel_requests`."""
+        return self._default.cancel_requests(ids, on_conflict=on_conflict)
+
+    @property
+    def pending_requests(self) -> tuple[PendingRequest, ...]:
+        """Requests of the default instance that wait for an answer."""
+        return self._default.pending_requests
 
 
 def _engine() -> str:

@@ -5,11 +5,14 @@ WorkflowError
 ├─ RunError
 │  ├─ WorkflowBusyError                  another run owns the instance
 │  ├─ ExecutorError                      an executor raised: see `__cause__`
+│  ├─ DeadlineError (TimeoutError)       the run's deadline has passed
 │  ├─ ConvergenceError                   messages were left after the last superstep
 │  ├─ WriteConflictError                 two executors staged one key in one superstep
 │  ├─ ReducerError                       a key's reducer cannot join what was staged
 │  ├─ MessageTypeError (TypeError)       no handler takes this message
 │  ├─ UnknownTargetError (LookupError)   no edge leads to the named executor
+│  ├─ UnknownRequestError (LookupError)  no such request waits for an answer
+│  ├─ ResponseTypeError (TypeError)      an answer is not of the type that was asked for
 │  ├─ StateTypeError (TypeError)         a checkpoint cannot hold values of this type
 │  ├─ IsolationError (TypeError)         a value cannot be copied, hence not isolated
 │  ├─ StreamConsumedError                a stream is iterated only once
@@ -118,6 +121,26 @@ class ConvergenceError(RunError):
         return (
             f"no end after {self.limit} supersteps: messages still wait for {names}. "
             f"Give the loop a condition that ends it, or raise max_supersteps"
+        )
+
+
+class DeadlineError(RunError, TimeoutError):
+    """The run's deadline has passed; finished supersteps are committed.
+
+    Args:
+        deadline: Seconds that the run was given.
+        superstep: The superstep that it had come to.
+    """
+
+    def __init__(self, deadline: float, superstep: int) -> None:
+        super().__init__(deadline, superstep)
+        self.deadline = deadline
+        self.superstep = superstep
+
+    def __str__(self) -> str:
+        return (
+            f"the deadline of {self.deadline} s passed in superstep {self.superstep}; "
+            f"the supersteps before it are committed"
         )
 
 
@@ -237,6 +260,50 @@ class IsolationError(RunError, TypeError):
         return (
             f"{self.what}: a value of type {self.value_type} cannot be isolated "
             f"({self.reason}). Use plain data, or give the type a __deepcopy__"
+        )
+
+
+class UnknownRequestError(RunError, LookupError):
+    """No such request waits for an answer: it never did, or it was answered.
+
+    Args:
+        requests: Ids that were asked for.
+        pending: Ids of the requests that wait.
+    """
+
+    def __init__(self, requests: tuple[str, ...], pending: tuple[str, ...]) -> None:
+        super().__init__(requests, pending)
+        self.requests = requests
+        self.pending = pending
+
+    def __str__(self) -> str:
+        asked = ", ".join(self.requests)
+        waiting = ", ".join(self.pending) or "none"
+        return (
+            f"no request {asked} waits for an answer (it was answered, cancelled, or "
+            f"never made); waiting are {waiting}"
+        )
+
+
+class ResponseTypeError(RunError, TypeError):
+    """An answer is not of the type that was asked for, and cannot be converted.
+
+    Args:
+        request_id: The request.
+        expected: The type that was asked for.
+        found: Type of the answer.
+    """
+
+    def __init__(self, request_id: str, expected: str, found: str) -> None:
+        super().__init__(request_id, expected, found)
+        self.request_id = request_id
+        self.expected = expected
+        self.found = found
+
+    def __str__(self) -> str:
+        return (
+            f"request {self.request_id} asks for {self.expected}; an answer of type "
+            f"{self.found} cannot be converted to it"
         )
 
 

@@ -1,11 +1,12 @@
 """Checkpoints in this process: for tests, for time travel, gone when it ends."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from tenure.runtime._checkpoint import Checkpoint, CheckpointInfo, Claimed
 from tenure.runtime._epoch import Epoch, RunId
+from tenure.runtime._isolation import isolate
 from tenure.runtime.errors import CheckpointNotFoundError, OwnershipLostError
 
 FULL_EVERY: Final = 50
@@ -25,12 +26,26 @@ def info_of(checkpoint: Checkpoint) -> CheckpointInfo:
     )
 
 
+def _own(checkpoint: Checkpoint) -> Checkpoint:
+    """Return a copy whose messages, answers and snapshots nobody else can change."""
+    standing = checkpoint.standing
+    what = f"checkpoint {checkpoint.checkpoint_id}"
+    parts = {
+        "messages": standing.messages,
+        "answers": standing.answers,
+        "fan_ins": standing.fan_ins,
+        "snapshots": standing.snapshots,
+    }
+    own = {name: isolate(part, what) for name, part in parts.items()}
+    return replace(checkpoint, standing=replace(standing, **own))
+
+
 @dataclass(slots=True)
 class _Kept:
     """One instance."""
 
-    epoch: Epoch = Epoch(0)
-    run_id: RunId = RunId("")
+    epoch: Epoch = field(default_factory=lambda: Epoch(0))
+    run_id: RunId = field(default_factory=lambda: RunId(""))
     position: int = 0
     head: str | None = None
     since_full: int = FULL_EVERY
@@ -66,10 +81,10 @@ class MemoryStore:
             checkpoint.position,
         ):
             raise OwnershipLostError("commit", checkpoint.epoch, kept.epoch)
-        kept.checkpoints[checkpoint.checkpoint_id] = checkpoint
+        kept.checkpoints[checkpoint.checkpoint_id] = _own(checkpoint)
         kept.since_full += 1
-        if kept.since_full > FULL_EVERY or checkpoint.parent_id != kept.head:
-            kept.full[checkpoint.checkpoint_id] = dict(state)
+        if kept.since_full > FULL_EVERY or checkpoint.parent_id is None:
+            kept.full[checkpoint.checkpoint_id] = dict(state.items())
             kept.since_full = 0
         kept.position = checkpoint.position
         kept.head = checkpoint.checkpoint_id
@@ -96,17 +111,12 @@ class MemoryStore:
             state.update(checkpoint.writes)
             for key in checkpoint.deleted:
                 state.pop(key, None)
-        return kept.checkpoints[checkpoint_id], state
+        return _own(kept.checkpoints[checkpoint_id]), state
 
     async def history(self, instance: str) -> Sequence[CheckpointInfo]:
         """See `Store.history`."""
         kept = self._instances.get(instance, _Kept())
         return [info_of(one) for one in reversed(kept.checkpoints.values())]
-
-    async def release(self, instance: str, epoch: Epoch, run_id: RunId) -> bool:
-        """See `Store.release`."""
-        kept = self._instances.get(instance, _Kept())
-        return (kept.epoch, kept.run_id) == (epoch, run_id)
 
     def check(self, value: object, what: str) -> None:
         """See `Store.check`: everything that can be isolated can be kept."""

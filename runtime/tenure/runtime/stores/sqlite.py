@@ -125,8 +125,7 @@ class SqliteStore:
     ) -> None:
         """See `Store.commit`."""
         since = self._since_full.get(instance, FULL_EVERY) + 1
-        follows = checkpoint.position > 1 and checkpoint.kind == "superstep"
-        is_full = since > FULL_EVERY or not follows
+        is_full = since > FULL_EVERY or checkpoint.parent_id is None
         facts = {
             "instance": instance,
             "checkpoint_id": checkpoint.checkpoint_id,
@@ -162,24 +161,11 @@ class SqliteStore:
 
     async def history(self, instance: str) -> Sequence[CheckpointInfo]:
         """See `Store.history`."""
-        rows = await self._ask(
-            instance, lambda base: base.execute(_HISTORY).fetchall()
-        )
+        rows = await self._ask(instance, lambda base: base.execute(_HISTORY).fetchall())
         return [
             CheckpointInfo(row[0], row[1], RunId(row[2]), Epoch(row[3]), *row[4:])
             for row in rows
         ]
-
-    async def release(self, instance: str, epoch: Epoch, run_id: RunId) -> bool:
-        """See `Store.release`: nothing has to be written, the row stays."""
-        row = await self._ask(
-            instance,
-            lambda base: base.execute(
-                "SELECT 1 FROM tenure_instance WHERE epoch = ? AND run_id = ?",
-                (epoch, run_id),
-            ).fetchone(),
-        )
-        return row is not None
 
     def check(self, value: object, what: str) -> None:
         """See `Store.check`."""
@@ -256,9 +242,7 @@ def _commit(base: sqlite3.Connection, facts: Mapping[str, Any]) -> int | None:
     return _owner(base, facts["instance"])
 
 
-def _chain(
-    base: sqlite3.Connection, checkpoint_id: str
-) -> list[tuple[Any, ...]]:
+def _chain(base: sqlite3.Connection, checkpoint_id: str) -> list[tuple[Any, ...]]:
     """Return a checkpoint's row and its ancestors' back to a whole state."""
     rows: list[tuple[Any, ...]] = []
     wanted: str | None = checkpoint_id
@@ -284,6 +268,7 @@ def _body(checkpoint: Checkpoint, state: Mapping[str, Any] | None) -> bytes:
         "writes": dict(checkpoint.writes),
         "deleted": list(checkpoint.deleted),
         "messages": [list(one) for one in standing.messages],
+        "answers": [list(one) for one in standing.answers],
         "fan_ins": [list(one) for one in standing.fan_ins],
         "requests": [
             [one.request_id, one.executor_id, one.data, describe(one.response_type)]
@@ -292,7 +277,7 @@ def _body(checkpoint: Checkpoint, state: Mapping[str, Any] | None) -> bytes:
         "snapshots": dict(standing.snapshots),
     }
     if state is not None:
-        body["state"] = dict(state)
+        body["state"] = dict(state.items())
     return encode(body, "checkpoint")
 
 
@@ -322,6 +307,7 @@ def _assemble(rows: list[tuple[Any, ...]]) -> tuple[Checkpoint, dict[str, Any]]:
         deleted=body["deleted"],
         standing=Standing(
             [(target, message) for target, message in body["messages"]],
+            [(target, request, answer) for target, request, answer in body["answers"]],
             [(edge, source, message) for edge, source, message in body["fan_ins"]],
             [PendingRequest(*request) for request in body["requests"]],
             body["snapshots"],
