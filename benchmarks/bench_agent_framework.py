@@ -1,15 +1,25 @@
 """agent-framework: an engine with the same superstep model, for comparison.
 
 Its telemetry is off. It gets no checkpoint storage and no streaming, as the others.
+Any case can be measured under tenure's instrumentor, with and without a detector.
 """
 
 import asyncio
 import importlib.util
 import logging
 import sys
+from collections.abc import Callable
 from typing import Any
 
-from harness import Peer, Prepared, Request, main, unsupported
+from harness import (
+    Case,
+    Peer,
+    Prepared,
+    Request,
+    UnsupportedError,
+    main,
+    unsupported,
+)
 
 NAME = "agent-framework"
 
@@ -189,15 +199,67 @@ def concurrent(request: Request) -> Prepared:
     )
 
 
+def watched(case: Case) -> Case:
+    """Let a case be measured under the instrumentor too."""
+
+    def prepare(request: Request) -> Prepared:
+        listening = request.number("listen", 0)
+        if not (listening or request.number("instrumented", 0)):
+            return case(request)
+        stop = instrument()
+        prepared = case(request)
+        if not listening:
+            prepared.close = stop
+            prepared.note = "instrumented, nobody listens"
+            return prepared
+        return listened(prepared, stop)
+
+    return prepare
+
+
+def instrument() -> Callable[[], object]:
+    """Put the instrumentor in; return what takes it away."""
+    try:
+        from tenure.instrumentation.agent_framework import (
+            AgentFrameworkInstrumentor,
+        )
+    except ImportError as exc:
+        raise UnsupportedError(f"the instrumentor cannot be loaded: {exc}") from None
+    instrumentor = AgentFrameworkInstrumentor()
+    instrumentor.instrument()
+    return instrumentor.uninstrument
+
+
+def listened(prepared: Prepared, stop: Callable[[], object]) -> Prepared:
+    """Let a detector listen, and hold it to its verdict."""
+    from tenure.detectors import Detector, Verdict
+
+    detector = Detector(announce=()).listen()
+    check = prepared.check
+
+    def close() -> None:
+        detector.close()
+        stop()
+
+    prepared.check = lambda got: check(got) and detector.verdict is Verdict.CLEAN
+    prepared.close = close
+    prepared.note = "instrumented, a detector listens, no SDK"
+    return prepared
+
+
 PEER = Peer(
     NAME,
     "agent-framework-core",
     {
-        "chain": chain,
-        "fan": fan,
-        "state": state,
-        "runs": runs,
-        "concurrent": concurrent,
+        "chain": watched(chain),
+        "fan": watched(fan),
+        "state": watched(state),
+        "runs": watched(runs),
+        "concurrent": watched(concurrent),
+    },
+    {
+        "instrumented": "1 puts tenure's instrumentor in, while nobody listens",
+        "listen": "1 puts it in and lets a detector listen, without an SDK",
     },
 )
 

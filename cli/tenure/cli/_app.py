@@ -8,7 +8,9 @@ from typing import Annotated, Final
 
 import typer
 
+from tenure.cli._commands.check import check
 from tenure.cli._commands.demo import demo
+from tenure.cli._commands.watch import watch
 from tenure.cli._status import CommandError, Status
 
 _TRACEBACK_VARIABLE: Final = "TENURE_TRACEBACK"
@@ -53,7 +55,9 @@ def _tenure(
     """
 
 
+app.command()(check)
 app.command()(demo)
+app.command()(watch)
 
 
 def run(arguments: Sequence[str]) -> int:

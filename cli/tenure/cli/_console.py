@@ -14,15 +14,16 @@ def output() -> Console:
 
     Rich reads `NO_COLOR` and leaves colour out where the output is not a terminal.
     """
-    return _console(sys.stdout)
+    return on(sys.stdout)
 
 
 def errors() -> Console:
     """Return the console of standard error."""
-    return _console(sys.stderr)
+    return on(sys.stderr)
 
 
-def _console(stream: TextIO) -> Console:
+def on(stream: TextIO) -> Console:
+    """Return a console that prints on `stream`, be it a terminal, a pipe or a file."""
     # A terminal that cannot show a character gets a question mark, not an error.
     reconfigure = getattr(stream, "reconfigure", None)
     if callable(reconfigure):

@@ -173,6 +173,7 @@ def _attributes(finding: Finding) -> dict[str, Any]:
         semconv.INSTANCE_ID: finding.instance,
         semconv.RUN_ID: finding.culprit.run.run_id,
         semconv.ANOMALY: finding.anomaly,
+        semconv.VARIANT: finding.variant,
         semconv.SEVERITY: finding.severity.value,
         semconv.CERTAINTY: finding.certainty.value,
         semconv.CULPRIT_EPOCH: finding.culprit_epoch,

@@ -9,7 +9,18 @@ from dataclasses import dataclass
 from typing import Final
 
 from tenure.detectors._sequence import Sequence
-from tenure.instrumentation.operations import Claim, Commit, Operation, Release
+from tenure.detectors._steps import Superstep, Supersteps
+from tenure.instrumentation.operations import (
+    CheckpointSave,
+    Claim,
+    Commit,
+    Execute,
+    ForeignRead,
+    Operation,
+    Release,
+    SuperstepEnd,
+    SuperstepStart,
+)
 
 MAX_TENURES: Final = 64
 """How many of the newest epochs are remembered per instance."""
@@ -17,10 +28,16 @@ MAX_TENURES: Final = 64
 MAX_PROCESSES: Final = 16
 """How many processes' positions are remembered per instance."""
 
+MAX_CHECKPOINTS: Final = 64
+"""How many of the newest checkpoints' parents are remembered per instance."""
+
+MAX_READS: Final = 64
+"""How many pairs of reader and writer are remembered per instance."""
 
 UNNUMBERED: Final = "positions of operations"
 UNLISTED: Final = "keys that a commit did not list, and who staged them"
-FORGOTTEN: Final = "epochs or processes forgotten for want of room"
+UNTOLD: Final = "keys that executors of one superstep read or staged"
+FORGOTTEN: Final = "epochs, processes or supersteps forgotten for want of room"
 REBORN: Final = "part of an earlier instance of the same identity"
 
 
@@ -71,8 +88,15 @@ class History:
         "_process",
         "_sequence",
         "_sequences",
+        "_spoken",
+        "_unnumbered",
         "blemishes",
+        "children",
+        "dirty_reads",
         "newest",
+        "quiet_since",
+        "reported_silent",
+        "steps",
         "tenures",
     )
 
@@ -85,6 +109,17 @@ class History:
         # Invariant: epochs up to here may have been remembered once and are not now.
         self._forgotten = 0
         self._sequences: Final[OrderedDict[str, Sequence]] = OrderedDict()
+        self.steps: Final = Supersteps()
+        # For each parent, the child of the greatest epoch; `None` until there is one.
+        self.children: OrderedDict[str, CheckpointSave] | None = None
+        # For each reader's and writer's epoch, a read; `None` until there is one.
+        self.dirty_reads: dict[tuple[int, int], ForeignRead] | None = None
+        # Since when nothing has arrived, on the caller's clock, and how far it had.
+        self.quiet_since = 0.0
+        # Whether that has been told since something arrived.
+        self.reported_silent = False
+        self._spoken: tuple[int, ...] = ()
+        self._unnumbered = 0
         self._process: str | None = None
         self._sequence = Sequence()
 
@@ -102,6 +137,7 @@ class History:
         run = operation.run
         if operation.seq is None:
             self.blemishes.add(UNNUMBERED)
+            self._unnumbered += 1
         else:
             if run.process != self._process:
                 self._turn_to(run.process)
@@ -148,8 +184,55 @@ class History:
 
     def committed(self, commit: Commit) -> None:
         """Remember that a commit whose write set is not all known hides leaks."""
-        if commit.writes is None or commit.writes.omitted:
+        writes = commit.writes
+        if writes is None or (
+            writes.omitted and not writes.lists_all_foreign_to(commit.run.epoch)
+        ):
             self.blemishes.add(UNLISTED)
+        if commit.index is not None:
+            step = self.steps.committed(commit, self._sequence.unbroken_from)
+            if step is not None:
+                self._note_unseen(step)
+
+    def started(self, start: SuperstepStart) -> None:
+        """Remember where a superstep began."""
+        self.steps.started(start)
+
+    def executed(self, execute: Execute) -> None:
+        """Remember what an executor read and staged until its superstep has ended."""
+        step = self.steps.executed(execute, self._sequence.unbroken_from)
+        if step is not None:
+            self._note_unseen(step)
+
+    def ended(self, end: SuperstepEnd) -> None:
+        """Forget what the executors of a superstep read and staged."""
+        self.steps.ended(end, self._sequence.unbroken_from)
+
+    def read(self, read: ForeignRead) -> None:
+        """Remember who has read whose staged writes."""
+        if self.dirty_reads is None:
+            self.dirty_reads = {}
+        if len(self.dirty_reads) < MAX_READS:
+            self.dirty_reads.setdefault((read.run.epoch, read.writer), read)
+
+    def saved(self, save: CheckpointSave) -> None:
+        """Remember whose is the newest child of a checkpoint."""
+        if save.parent is None:
+            return
+        if self.children is None:
+            self.children = OrderedDict()
+        known = self.children.setdefault(save.parent, save)
+        if known.run.epoch < save.run.epoch:
+            self.children[save.parent] = save
+        if len(self.children) > MAX_CHECKPOINTS:
+            self.children.popitem(last=False)
+
+    def _note_unseen(self, step: Superstep) -> None:
+        """Note that a conflict may have gone unseen."""
+        if step.cut_short and step.shared and step.commit is not None:
+            self.blemishes.add(UNTOLD)
+        if self.steps.forgot:
+            self.blemishes.add(FORGOTTEN)
 
     # Answering rules.
 
@@ -214,6 +297,19 @@ class History:
         if sequence is None or sequence.blurred_at(first.seq):
             return (f"what process {process} told long ago",)
         return _ranges(sequence.gaps(first.seq, last.seq), process)
+
+    def silent(self, now: float) -> float:
+        """Say for how long nothing has arrived, on the caller's clock.
+
+        Args:
+            now: The time; what has arrived since the last call counts as arriving now.
+        """
+        numbered = [one.received for one in list(self._sequences.values())]
+        spoken = (self._unnumbered, *numbered)
+        if spoken != self._spoken or now < self.quiet_since:
+            self._spoken, self.quiet_since = spoken, now
+            self.reported_silent = False
+        return now - self.quiet_since
 
     # Answering the verdict.
 

@@ -11,15 +11,21 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from tenure.detectors._history import REBORN, History
-from tenure.detectors._rules import RULES
+from tenure.detectors._policy import SeverityPolicy
+from tenure.detectors._rules import RULES, SILENCE_RULES
 from tenure.detectors.anomalies import Certainty, Severity
 from tenure.detectors.findings import Finding
 from tenure.instrumentation.operations import (
+    CheckpointSave,
     Claim,
     Commit,
+    Execute,
+    ForeignRead,
     Operation,
     Release,
     RunRef,
+    SuperstepEnd,
+    SuperstepStart,
 )
 
 
@@ -41,7 +47,12 @@ _REMEMBER: Final[Mapping[type[Operation], Callable[[History, Any], None]]] = (
     MappingProxyType({
         Claim: History.claimed,
         Release: History.released,
+        SuperstepStart: History.started,
+        SuperstepEnd: History.ended,
+        Execute: History.executed,
         Commit: History.committed,
+        CheckpointSave: History.saved,
+        ForeignRead: History.read,
     })
 )
 
@@ -60,10 +71,14 @@ class Judge:
     Args:
         max_instances: How many instances are remembered; the one that was silent for
             longest is forgotten first.
+        severity: How bad a finding is, where that is not the catalogue's say.
     """
 
-    def __init__(self, max_instances: int) -> None:
+    def __init__(
+        self, max_instances: int, severity: SeverityPolicy | None = None
+    ) -> None:
         self._max_instances: Final = max_instances
+        self._severity: Final = severity
         self._histories: Final[OrderedDict[tuple[str, str, str], History]] = (
             OrderedDict()
         )
@@ -97,8 +112,33 @@ class Judge:
         if remember is not None:
             remember(self._history, operation)
         if found:
+            found = self._graded(found)
             self._weigh(found)
         return found
+
+    def advance(self, now: float, silence: float) -> tuple[Finding, ...]:
+        """Look for instances that are owned and silent.
+
+        Args:
+            now: The time, on any clock that does not go back, in the caller's unit.
+            silence: For how long nothing may arrive before that is worth telling.
+
+        Returns:
+            One finding for each of them, and not again until it has spoken.
+        """
+        found: tuple[Finding, ...] = ()
+        for history in self._histories.values():
+            quiet = history.silent(now)
+            if quiet < silence or history.reported_silent:
+                continue
+            more = tuple(
+                finding for rule in SILENCE_RULES for finding in rule(history, quiet)
+            )
+            history.reported_silent = bool(more)
+            found += more
+        # No doubt is left behind: a release that is missing keeps the verdict from
+        # being clean by itself, and one that comes late puts everything right.
+        return self._graded(found)
 
     def doubt(self, reason: str) -> None:
         """Remember something that was lost before it became an operation.
@@ -129,6 +169,10 @@ class Judge:
                 f"{workflow}/{instance}: {missing}" for missing in history.missing()
             )
         return tuple(found)
+
+    def _graded(self, found: tuple[Finding, ...]) -> tuple[Finding, ...]:
+        policy = self._severity
+        return found if policy is None else tuple(policy(one) for one in found)
 
     def _weigh(self, found: tuple[Finding, ...]) -> None:
         for finding in found:

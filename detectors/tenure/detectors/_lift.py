@@ -143,6 +143,10 @@ def _str(attributes: Attributes, name: str) -> str | None:
     return _typed(attributes, name, str)
 
 
+def _flag(attributes: Attributes, name: str) -> bool:
+    return _typed(attributes, name, bool) or False
+
+
 def _need(value: _T | None, name: str) -> _T:
     if value is None:
         raise _UnreadableError(name)
@@ -236,7 +240,13 @@ def _own(span: _Span, found: list[Operation]) -> None:
         return
     head: dict[str, Any] = {**span.at(span.end), "seq": _end_seq(span)}
     outcome = _choice(span.attributes, semconv.RUN_OUTCOME, Outcome)
-    found.append(Release(**head, outcome=_need(outcome, semconv.RUN_OUTCOME)))
+    found.append(
+        Release(
+            **head,
+            outcome=_need(outcome, semconv.RUN_OUTCOME),
+            trigger=_choice(span.attributes, semconv.FINALIZER_TRIGGER, Trigger),
+        )
+    )
 
 
 def _superstep(span: _Span, found: list[Operation]) -> None:
@@ -272,6 +282,8 @@ def _execute(span: _Span, found: list[Operation]) -> None:
             reads=_list(span.attributes, semconv.READ_KEYS, str) or (),
             writes=_writes(span.attributes),
             error=_str(span.attributes, semconv.ERROR_TYPE),
+            reduced=_list(span.attributes, semconv.REDUCED_KEYS, str) or (),
+            isolated=_flag(span.attributes, semconv.READ_ISOLATED),
         )
     )
 
@@ -301,29 +313,33 @@ def _discard(span: _Span, found: list[Operation]) -> None:
             cause=_need(cause, semconv.DISCARD_CAUSE),
             fenced=_need(fenced, semconv.DISCARD_FENCED),
             ledger=_int(attributes, semconv.LEDGER_EPOCH),
+            shared=_flag(attributes, semconv.LEDGER_SHARED),
             trigger=_choice(attributes, semconv.FINALIZER_TRIGGER, Trigger),
             index=_int(attributes, semconv.SUPERSTEP_INDEX),
+            snapshots=_list(attributes, semconv.SNAPSHOT_KEYS, str) or (),
         )
     )
 
 
-def _checkpoint(
-    kind: type[CheckpointSave] | type[CheckpointRestore],
-) -> "_Reader":
-    def read(span: _Span, found: list[Operation]) -> None:
-        attributes = span.attributes
-        checkpoint = _str(attributes, semconv.CHECKPOINT_ID)
-        parts = _pairs(attributes, semconv.CHECKPOINT_PARTS, semconv.CHECKPOINT_EPOCHS)
-        found.append(
-            kind(
-                **span.at(span.start),
-                checkpoint=_need(checkpoint, semconv.CHECKPOINT_ID),
-                parent=_str(attributes, semconv.CHECKPOINT_PARENT_ID),
-                parts=parts,
-            )
-        )
+def _save(span: _Span, found: list[Operation]) -> None:
+    taken = _list(span.attributes, semconv.CHECKPOINT_TAKEN, str)
+    found.append(CheckpointSave(**_checkpoint(span), taken=taken))
 
-    return read
+
+def _restore(span: _Span, found: list[Operation]) -> None:
+    found.append(CheckpointRestore(**_checkpoint(span)))
+
+
+def _checkpoint(span: _Span) -> dict[str, Any]:
+    attributes = span.attributes
+    checkpoint = _str(attributes, semconv.CHECKPOINT_ID)
+    parts = _pairs(attributes, semconv.CHECKPOINT_PARTS, semconv.CHECKPOINT_EPOCHS)
+    return {
+        **span.at(span.start),
+        "checkpoint": _need(checkpoint, semconv.CHECKPOINT_ID),
+        "parent": _str(attributes, semconv.CHECKPOINT_PARENT_ID),
+        "parts": parts,
+    }
 
 
 def _late(span: _Span, found: list[Operation]) -> None:
@@ -338,6 +354,7 @@ def _late(span: _Span, found: list[Operation]) -> None:
             kind=kind,
             writes=_writes(attributes),
             ledger=_int(attributes, semconv.LEDGER_EPOCH),
+            shared=_flag(attributes, semconv.LEDGER_SHARED),
             executor=_str(attributes, semconv.EXECUTOR_ID),
         )
     )
@@ -382,8 +399,8 @@ _READERS: Final[Mapping[str, _Reader]] = {
     "execute": _execute,
     "commit": _commit,
     "discard": _discard,
-    "checkpoint save": _checkpoint(CheckpointSave),
-    "checkpoint restore": _checkpoint(CheckpointRestore),
+    "checkpoint save": _save,
+    "checkpoint restore": _restore,
     "late": _late,
     "foreign read": _foreign_read,
     "foreign delivery": _foreign_delivery,

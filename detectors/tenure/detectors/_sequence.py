@@ -41,6 +41,17 @@ class Sequence:
         return seq <= self._blurred
 
     @property
+    def received(self) -> int:
+        """How many positions have been received."""
+        earlier = sum(high - low + 1 for low, high in self._earlier)
+        return earlier + self._high - self._low + 1
+
+    @property
+    def unbroken_from(self) -> int:
+        """Position from which on everything up to the newest has been received."""
+        return self._low
+
+    @property
     def complete(self) -> bool:
         """Whether nothing is missing up to the newest position."""
         return self._low <= 1 and not self._earlier and not self._blurred

@@ -17,6 +17,7 @@ class Finding:
 
     Attributes:
         anomaly: Slug of the anomaly; the catalogue has the rest.
+        variant: Which form of it.
         severity: How bad it is.
         certainty: How sure it is.
         culprit_epoch: Epoch that broke the rule.
@@ -31,6 +32,7 @@ class Finding:
     """
 
     anomaly: str
+    variant: str
     severity: Severity
     certainty: Certainty
     culprit_epoch: int
@@ -66,6 +68,7 @@ class Finding:
         """Return the finding as plain data that JSON can hold."""
         return {
             "anomaly": self.anomaly,
+            "variant": self.variant,
             "severity": self.severity.value,
             "certainty": self.certainty.value,
             "culprit_epoch": self.culprit_epoch,

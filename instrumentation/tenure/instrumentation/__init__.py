@@ -12,6 +12,7 @@ from tenure.instrumentation.listeners import add_listener, remove_listener
 from tenure.instrumentation.recorder import InstanceRecorder, Recorder, RunRecorder
 
 if TYPE_CHECKING:
+    from tenure.instrumentation.sampler import RecordOwnership
     from tenure.instrumentation.sdk import OtlpTelemetry, configure_otlp
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "InstanceRecorder",
     "KeyDisplay",
     "OtlpTelemetry",
+    "RecordOwnership",
     "Recorder",
     "RunRecorder",
     "TelemetryConfigError",
@@ -28,11 +30,15 @@ __all__ = [
     "remove_listener",
 ]
 
-_IN_SDK = frozenset({"OtlpTelemetry", "configure_otlp"})
+_LAZY = {
+    "OtlpTelemetry": "tenure.instrumentation.sdk",
+    "RecordOwnership": "tenure.instrumentation.sampler",
+    "configure_otlp": "tenure.instrumentation.sdk",
+}
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - a module's attributes
-    """Load what sets up the SDK when it is used."""
-    if name in _IN_SDK:
-        return getattr(import_module("tenure.instrumentation.sdk"), name)
+    """Load what sets up the SDK, or needs it, when it is used."""
+    if name in _LAZY:
+        return getattr(import_module(_LAZY[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

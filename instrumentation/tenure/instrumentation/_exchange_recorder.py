@@ -1,6 +1,6 @@
 """What a run exchanges: durable copies, and what it gets from other runs by mistake."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from time import time_ns
 
 from tenure.instrumentation._harmless import harmless
@@ -27,9 +27,34 @@ class ExchangeRecorder(RunTelling):
         checkpoint: str,
         parent: str | None,
         parts: Mapping[str, int] | None,
+        *,
+        taken: Iterable[str] | None = None,
     ) -> None:
-        """Tell that a durable copy was made; `parts` maps each part to its epoch."""
-        self._checkpoint(CheckpointSave, owner, checkpoint, parent, parts)
+        """Tell that a durable copy was made.
+
+        Args:
+            owner: Who owned the instance when it was made.
+            checkpoint: Its identity.
+            parent: The checkpoint that it follows.
+            parts: Each executor snapshot and edge buffer in it, and the epoch that it
+                was taken in; `None` if unknown.
+            taken: Snapshots that were taken for it, whether they are in it or not.
+        """
+        run = self._speaks()
+        if run is None or not self.telling:
+            return
+        self._emit(
+            CheckpointSave(
+                run=run,
+                seq=next(self._sequence),
+                owner=owner,
+                time=time_ns(),
+                checkpoint=checkpoint,
+                parent=parent,
+                parts=None if parts is None else tuple(parts.items()),
+                taken=None if taken is None else tuple(taken),
+            )
+        )
 
     @harmless
     def checkpoint_restored(
@@ -40,21 +65,11 @@ class ExchangeRecorder(RunTelling):
         parts: Mapping[str, int] | None,
     ) -> None:
         """Tell that a durable copy was restored; `parts` as in `checkpoint_saved`."""
-        self._checkpoint(CheckpointRestore, owner, checkpoint, parent, parts)
-
-    def _checkpoint(
-        self,
-        operation: type[CheckpointSave] | type[CheckpointRestore],
-        owner: Owner,
-        checkpoint: str,
-        parent: str | None,
-        parts: Mapping[str, int] | None,
-    ) -> None:
         run = self._speaks()
         if run is None or not self.telling:
             return
         self._emit(
-            operation(
+            CheckpointRestore(
                 run=run,
                 seq=next(self._sequence),
                 owner=owner,

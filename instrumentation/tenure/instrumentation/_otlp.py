@@ -25,6 +25,7 @@ from opentelemetry.sdk.trace.export import (
 from tenure.instrumentation import _otlp_variables as variables
 from tenure.instrumentation._otlp_variables import Signal, Transport
 from tenure.instrumentation.errors import TelemetryConfigError
+from tenure.instrumentation.sampler import RecordOwnership, from_environment
 
 if TYPE_CHECKING:
     from opentelemetry.sdk._logs.export import LogRecordExporter
@@ -108,13 +109,18 @@ class Pipelines:
         return tuple(provider for provider in all_three if provider is not None)
 
     def build(
-        self, span_processors: Sequence[SpanProcessor], sampler: "Sampler | None"
+        self,
+        span_processors: Sequence[SpanProcessor],
+        sampler: "Sampler | None",
+        *,
+        record_ownership: bool,
     ) -> None:
         """Build a provider for every signal that has none yet; nothing global changes.
 
         Args:
             span_processors: They see each span before the exporter does.
             sampler: Of a new provider of spans.
+            record_ownership: Whether they see ownership spans that it drops.
 
         Raises:
             TelemetryConfigError: A variable cannot be used, or the application has a
@@ -124,7 +130,9 @@ class Pipelines:
         if isinstance(current, TracerProvider):
             self.kept.add(Signal.TRACES)
         elif isinstance(current, trace.ProxyTracerProvider):
-            self.tracer_provider = self._traces(span_processors, sampler)
+            self.tracer_provider = self._traces(
+                span_processors, sampler, record_ownership=record_ownership
+            )
         else:
             raise TelemetryConfigError(
                 "tracer provider",
@@ -155,11 +163,20 @@ class Pipelines:
             _logs.set_logger_provider(self.logger_provider)
 
     def _traces(
-        self, span_processors: Sequence[SpanProcessor], sampler: "Sampler | None"
+        self,
+        span_processors: Sequence[SpanProcessor],
+        sampler: "Sampler | None",
+        *,
+        record_ownership: bool,
     ) -> TracerProvider:
         provider = TracerProvider(
-            resource=self._who, sampler=sampler, shutdown_on_exit=False
+            resource=self._who,
+            sampler=sampler or from_environment(),
+            shutdown_on_exit=False,
         )
+        if record_ownership and not isinstance(provider.sampler, RecordOwnership):
+            # The SDK has read its own variables; nobody has asked for a tracer yet.
+            provider.sampler = RecordOwnership(provider.sampler)
         for processor in span_processors:
             provider.add_span_processor(processor)
         if variables.exported(Signal.TRACES):

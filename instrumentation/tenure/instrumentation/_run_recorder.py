@@ -1,6 +1,6 @@
 """What is told of one run: who owned, and which writes did not become state."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from time import time_ns
 from typing import Final
 
@@ -101,12 +101,15 @@ class RunRecorder(SuperstepRecorder, ExchangeRecorder):
             self._recording = True
 
     @harmless
-    def release(self, owner: Owner, outcome: Outcome) -> None:
+    def release(
+        self, owner: Owner, outcome: Outcome, *, trigger: Trigger | None = None
+    ) -> None:
         """Tell that the run is no longer the owner; a second call is ignored.
 
         Args:
             owner: Who owned the instance until now.
             outcome: How its tenure ended.
+            trigger: How the end came about, where a finalizer did it.
         """
         run = self._speaks()
         if run is None or not self._owns:
@@ -121,6 +124,7 @@ class RunRecorder(SuperstepRecorder, ExchangeRecorder):
             owner=owner,
             time=time_ns(),
             outcome=outcome,
+            trigger=trigger,
         )
         span, self._own_span = self._own_span, None
         if span is not None:
@@ -166,8 +170,10 @@ class RunRecorder(SuperstepRecorder, ExchangeRecorder):
         cause: DiscardCause,
         fenced: bool = False,
         ledger: int | None = None,
+        shared: bool = False,
         trigger: Trigger | None = None,
         index: int | None = None,
+        snapshots: Sequence[str] = (),
         detached: bool = False,
     ) -> None:
         """Tell that staged writes were thrown away, or were to be.
@@ -178,8 +184,10 @@ class RunRecorder(SuperstepRecorder, ExchangeRecorder):
             cause: Why.
             fenced: Whether it was refused, so that nothing was thrown away.
             ledger: Epoch whose ledger was acted on, where known.
+            shared: Whether all runs share the map that was acted on.
             trigger: How the end came about, where a finalizer did it.
             index: Number of the superstep, where it belongs to one.
+            snapshots: Those of the keys that hold snapshots for a checkpoint.
             detached: Whether a finalizer did it: its span is a root with links.
         """
         run = self._speaks()
@@ -194,8 +202,10 @@ class RunRecorder(SuperstepRecorder, ExchangeRecorder):
             cause=cause,
             fenced=fenced,
             ledger=ledger,
+            shared=shared,
             trigger=trigger,
             index=index,
+            snapshots=self._key_list(snapshots) if snapshots else (),
         )
         if detached:
             self._emit_detached(operation)
@@ -212,6 +222,7 @@ class RunRecorder(SuperstepRecorder, ExchangeRecorder):
         *,
         writes: Mapping[str, int] | None = None,
         ledger: int | None = None,
+        shared: bool = False,
         executor: str | None = None,
     ) -> None:
         """Tell that the run, no longer the owner, still tried to write.
@@ -221,6 +232,7 @@ class RunRecorder(SuperstepRecorder, ExchangeRecorder):
             kind: What it tried.
             writes: Each key that it tried to stage and its epoch.
             ledger: Epoch whose ledger took the write, where known.
+            shared: Whether all runs share the map that took the write.
             executor: The executor that did it, where known.
         """
         run = self._speaks()
@@ -234,6 +246,7 @@ class RunRecorder(SuperstepRecorder, ExchangeRecorder):
             kind=kind,
             writes=self._write_set(writes),
             ledger=ledger,
+            shared=shared,
             executor=executor,
         )
         self._emit_detached(operation)

@@ -19,7 +19,6 @@ from tenure.instrumentation._telling import RunTelling
 from tenure.instrumentation.attributes import operation_attributes
 from tenure.instrumentation.listeners import anyone_listens, tell
 from tenure.instrumentation.operations import (
-    WRITE_CAP,
     Commit,
     CommitCause,
     Execute,
@@ -137,6 +136,8 @@ class SuperstepRecorder(RunTelling):
         *,
         reads: Sequence[str] = (),
         writes: Mapping[str, int] | None = None,
+        reduced: Sequence[str] = (),
+        isolated: bool = False,
         error: BaseException | None = None,
     ) -> None:
         """Tell an executor invocation, as a whole, at its end.
@@ -148,6 +149,8 @@ class SuperstepRecorder(RunTelling):
             index: Number of the superstep, where the engine has one.
             reads: State keys that it read.
             writes: Each key that it staged and the staging epoch; `None` if unknown.
+            reduced: Those of the staged keys whose writes a declared reducer joins.
+            isolated: Whether it read no sibling's staged writes.
             error: What it raised, where it did.
         """
         try:
@@ -161,9 +164,11 @@ class SuperstepRecorder(RunTelling):
                 time=time_ns(),
                 executor=executor,
                 index=index,
-                reads=self._read_keys(reads) if reads else (),
+                reads=self._key_list(reads) if reads else (),
                 writes=None if writes is None else self._write_set(writes),
                 error=None if error is None else type(error).__qualname__,
+                reduced=self._key_list(reduced) if reduced else (),
+                isolated=isolated,
             )
             if span is self._run_span:
                 tell(operation)
@@ -264,7 +269,3 @@ class SuperstepRecorder(RunTelling):
                 span.set_status(Status(StatusCode.ERROR))
         tell(operation)
         _spans.end(span)
-
-    def _read_keys(self, reads: Sequence[str]) -> tuple[str, ...]:
-        listed, mask = tuple(reads[:WRITE_CAP]), self._recorder.mask
-        return listed if mask is None else tuple(mask(key) for key in listed)

@@ -1,7 +1,7 @@
 """How a run is told: what the methods of its recorder have in common."""
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from opentelemetry import trace
@@ -99,6 +99,15 @@ class RunTelling:
         return self._recording or anyone_listens()
 
     @property
+    def audible(self) -> bool:
+        """Whether anybody may hear anything of the run, as far as is known by now.
+
+        Spans count even if the run's own are not recorded: a finalizer's are sampled
+        for themselves.
+        """
+        return self._traced or self._measures is not None or anyone_listens()
+
+    @property
     def measuring(self) -> bool:
         """Whether a meter provider takes measurements."""
         return self._measures is not None
@@ -145,6 +154,10 @@ class RunTelling:
         return WriteSet(
             tuple((mask(key), epoch) for key, epoch in found.pairs), found.omitted
         )
+
+    def _key_list(self, keys: Sequence[str]) -> tuple[str, ...]:
+        listed, mask = tuple(keys[:WRITE_CAP]), self._recorder.mask
+        return listed if mask is None else tuple(mask(key) for key in listed)
 
     def _emit(self, operation: Operation) -> None:
         """Tell `operation` to listeners, and as a span of its own if they are recorded.

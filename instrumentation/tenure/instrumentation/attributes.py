@@ -22,6 +22,7 @@ from tenure.instrumentation.operations import (
     RunRef,
     SuperstepEnd,
     SuperstepStart,
+    Trigger,
     WriteSet,
 )
 
@@ -91,12 +92,18 @@ def _put_writes(found: Attributes, writes: WriteSet | None) -> None:
         found[semconv.WRITE_EPOCHS] = writes.epochs
 
 
+def _put_trigger(found: Attributes, trigger: Trigger | None) -> None:
+    if trigger is not None:
+        found[semconv.FINALIZER_TRIGGER] = trigger.value
+
+
 def _claim(operation: Claim, found: Attributes) -> None:
     _put(found, semconv.SUPERSEDED_EPOCH, operation.superseded)
 
 
 def _release(operation: Release, found: Attributes) -> None:
     found[semconv.RUN_OUTCOME] = operation.outcome.value
+    _put_trigger(found, operation.trigger)
 
 
 def _superstep(operation: SuperstepStart | SuperstepEnd, found: Attributes) -> None:
@@ -110,6 +117,10 @@ def _execute(operation: Execute, found: Attributes) -> None:
         found[semconv.READ_KEYS] = operation.reads
     _put_writes(found, operation.writes)
     _put(found, semconv.ERROR_TYPE, operation.error)
+    if operation.reduced:
+        found[semconv.REDUCED_KEYS] = operation.reduced
+    if operation.isolated:
+        found[semconv.READ_ISOLATED] = True
 
 
 def _commit(operation: Commit, found: Attributes) -> None:
@@ -125,9 +136,12 @@ def _discard(operation: Discard, found: Attributes) -> None:
     found[semconv.DISCARD_CAUSE] = operation.cause.value
     found[semconv.DISCARD_FENCED] = operation.fenced
     _put(found, semconv.LEDGER_EPOCH, operation.ledger)
+    if operation.shared:
+        found[semconv.LEDGER_SHARED] = True
     _put(found, semconv.SUPERSTEP_INDEX, operation.index)
-    if operation.trigger is not None:
-        found[semconv.FINALIZER_TRIGGER] = operation.trigger.value
+    _put_trigger(found, operation.trigger)
+    if operation.snapshots:
+        found[semconv.SNAPSHOT_KEYS] = operation.snapshots
 
 
 def _checkpoint(
@@ -140,9 +154,16 @@ def _checkpoint(
         found[semconv.CHECKPOINT_EPOCHS] = tuple(epoch for _, epoch in operation.parts)
 
 
+def _save(operation: CheckpointSave, found: Attributes) -> None:
+    _checkpoint(operation, found)
+    _put(found, semconv.CHECKPOINT_TAKEN, operation.taken)
+
+
 def _late(operation: Late, found: Attributes) -> None:
     _put_writes(found, operation.writes)
     _put(found, semconv.LEDGER_EPOCH, operation.ledger)
+    if operation.shared:
+        found[semconv.LEDGER_SHARED] = True
     _put(found, semconv.EXECUTOR_ID, operation.executor)
 
 
@@ -167,7 +188,7 @@ _SPECIFIC: Final[dict[type[Operation], Callable[[Any, Attributes], None]]] = {
     Execute: _execute,
     Commit: _commit,
     Discard: _discard,
-    CheckpointSave: _checkpoint,
+    CheckpointSave: _save,
     CheckpointRestore: _checkpoint,
     Late: _late,
     ForeignRead: _foreign_read,

@@ -164,6 +164,17 @@ class WriteSet:
         """For each listed key, the epoch that staged it."""
         return tuple(epoch for _, epoch in self.pairs)
 
+    def lists_all_foreign_to(self, acting: int) -> bool:
+        """Say whether every pair of another epoch than `acting` is listed.
+
+        Pairs of other epochs come first: where one of its own is listed, all of the
+        others are. A list in another order proves nothing.
+        """
+        if not self.omitted:
+            return True
+        own = [epoch == acting for _, epoch in self.pairs]
+        return any(own) and own == sorted(own)
+
     def foreign_to(self, *epochs: int) -> tuple[tuple[str, int], ...]:
         """The listed pairs that none of `epochs` staged."""
         return tuple(pair for pair in self.pairs if pair[1] not in epochs)
@@ -220,11 +231,13 @@ class Release(Operation):
 
     Attributes:
         outcome: How its tenure ended.
+        trigger: How the end came about, where a finalizer did it.
     """
 
     name: ClassVar[str] = "release"
 
     outcome: Outcome
+    trigger: Trigger | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,6 +276,9 @@ class Execute(Operation):
         reads: State keys that it read, in order, at most `WRITE_CAP`.
         writes: State keys that it staged; `None` where that was not recorded.
         error: Class of the error that ended it, where one did.
+        reduced: Those of the written keys whose writes a declared reducer joins.
+        isolated: Whether it read the state as of the superstep's start and its own
+            writes only, never what a sibling has staged.
     """
 
     name: ClassVar[str] = "execute"
@@ -272,6 +288,8 @@ class Execute(Operation):
     reads: tuple[str, ...] = ()
     writes: WriteSet | None = None
     error: str | None = None
+    reduced: tuple[str, ...] = ()
+    isolated: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -303,8 +321,10 @@ class Discard(Operation):
         cause: Why.
         fenced: Whether it was refused, so that nothing was thrown away.
         ledger: Epoch whose ledger was acted on; `None` where that is unknown.
+        shared: Whether all runs share the map that was acted on.
         trigger: How the end came about, where a finalizer did it.
         index: Number of the superstep, where it belongs to one.
+        snapshots: Those of the keys that hold snapshots for a checkpoint.
     """
 
     name: ClassVar[str] = "discard"
@@ -313,8 +333,10 @@ class Discard(Operation):
     cause: DiscardCause
     fenced: bool = False
     ledger: int | None = None
+    shared: bool = False
     trigger: Trigger | None = None
     index: int | None = None
+    snapshots: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -326,6 +348,8 @@ class CheckpointSave(Operation):
         parent: The checkpoint that it follows.
         parts: Executor snapshots and edge buffers in it, each with the epoch it was
             taken in; `None` where that was not recorded.
+        taken: Snapshots that were taken for it, whether they are in it or not; `None`
+            where that was not recorded.
     """
 
     name: ClassVar[str] = "checkpoint save"
@@ -333,6 +357,7 @@ class CheckpointSave(Operation):
     checkpoint: str
     parent: str | None = None
     parts: tuple[tuple[str, int], ...] | None = None
+    taken: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -361,6 +386,7 @@ class Late(Operation):
         writes: State keys that it tried to stage, for a late stage.
         ledger: Epoch whose ledger took the write. Its own means that the write reaches
             nobody; a map that all runs share is the owner's.
+        shared: Whether all runs share the map that took the write.
         executor: The executor that did it, where known.
     """
 
@@ -369,6 +395,7 @@ class Late(Operation):
     kind: LateKind
     writes: WriteSet | None = None
     ledger: int | None = None
+    shared: bool = False
     executor: str | None = None
 
 

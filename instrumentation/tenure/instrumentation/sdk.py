@@ -103,6 +103,7 @@ def configure_otlp(
     resource_attributes: "Mapping[str, AttributeValue] | None" = None,
     span_processors: "Sequence[SpanProcessor]" = (),
     sampler: "Sampler | None" = None,
+    record_ownership: bool = True,
     max_queue_size: int = QUEUE_SIZE,
 ) -> OtlpTelemetry:
     """Set up the OpenTelemetry SDK with OTLP exporters, as global providers.
@@ -122,7 +123,10 @@ def configure_otlp(
         service_name: Name of the service.
         resource_attributes: What else describes the process.
         span_processors: Such as a detector's; they see spans before the exporter.
-        sampler: Which spans are recorded; as the environment says by default.
+        sampler: Which spans are exported; as the environment says by default.
+        record_ownership: Whether span processors see ownership spans that the sampler
+            drops, so that a detector has no gaps (see `RecordOwnership`). Such a span
+            costs about as much as one that is exported.
         max_queue_size: How many spans, and how many log events, wait for the exporter.
 
     Returns:
@@ -145,7 +149,7 @@ def configure_otlp(
         )
         telemetry = OtlpTelemetry(pipelines)
         try:
-            pipelines.build(span_processors, sampler)
+            pipelines.build(span_processors, sampler, record_ownership=record_ownership)
         except BaseException as error:
             telemetry.shutdown(timeout=0)
             if isinstance(error, ImportError):

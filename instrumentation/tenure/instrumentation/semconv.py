@@ -76,11 +76,20 @@ WRITE_OMITTED: Final = "tenure.write.omitted"
 READ_KEYS: Final = "tenure.read.keys"
 """State keys that an executor read, at most 32 (string[])."""
 
+READ_ISOLATED: Final = "tenure.read.isolated"
+"""Whether an executor read no sibling's staged writes (bool)."""
+
+REDUCED_KEYS: Final = "tenure.reduced.keys"
+"""Those of `tenure.write.keys` whose writes a declared reducer joins (string[])."""
+
 READ_WRITER_EPOCH: Final = "tenure.read.writer_epoch"
 """Epoch whose staged value a foreign read returned (int)."""
 
 LEDGER_EPOCH: Final = "tenure.ledger.epoch"
 """Whose ledger was acted on; a map that all runs share is the owner's (int)."""
+
+LEDGER_SHARED: Final = "tenure.ledger.shared"
+"""Whether all runs share the map that was acted on (bool)."""
 
 INHERITED_EPOCHS: Final = "tenure.inherited.epochs"
 """Released epochs whose staged writes this run took over on purpose (int[])."""
@@ -126,6 +135,13 @@ CHECKPOINT_PARTS: Final = "tenure.checkpoint.parts"
 CHECKPOINT_EPOCHS: Final = "tenure.checkpoint.epochs"
 """For each of `tenure.checkpoint.parts`, the epoch it was taken in (int[])."""
 
+CHECKPOINT_TAKEN: Final = "tenure.checkpoint.taken"
+"""Snapshots that were taken for the checkpoint, whether they are in it or not
+(string[])."""
+
+SNAPSHOT_KEYS: Final = "tenure.snapshot.keys"
+"""Those of `tenure.write.keys` that hold snapshots for a checkpoint (string[])."""
+
 ERROR_TYPE: Final = "error.type"
 """Class of the error that ended an operation (OpenTelemetry convention, string)."""
 
@@ -142,6 +158,9 @@ ANOMALY: Final = "tenure.anomaly"
 
 SEVERITY: Final = "tenure.severity"
 """`violation`, `warning`, `averted` or `information` (string)."""
+
+VARIANT: Final = "tenure.variant"
+"""Which form of the anomaly it is, such as `run-entry` (string)."""
 
 CERTAINTY: Final = "tenure.certainty"
 """`certain`, `possible`, `predicted` or `confirmed` (string)."""

@@ -163,6 +163,14 @@ class Invocation(WorkflowContext[Any, Any]):
         return dict.fromkeys(staged, int(self._run.epoch)) if staged else {}
 
     @property
+    def reduced(self) -> tuple[str, ...]:
+        """Those of the staged keys whose writes a declared reducer joins."""
+        staged, reducers = self._staged, self._page.reducers
+        if not staged or not reducers:
+            return ()
+        return tuple(key for key in staged if key in reducers)
+
+    @property
     def late(self) -> bool:
         """Whether what it writes reaches nobody any more."""
         return self._over or not self._page.open
@@ -400,6 +408,8 @@ class Supersteps:
             run.index,
             reads=context.reads,
             writes=context.writes,
+            reduced=context.reduced,
+            isolated=True,  # of siblings: a page reads the state it started from
             error=error,
         )
 

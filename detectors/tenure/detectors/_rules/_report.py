@@ -1,7 +1,7 @@
 """How a rule writes down what it found."""
 
 from tenure.detectors._history import History
-from tenure.detectors.anomalies import Anomaly, Certainty, Severity
+from tenure.detectors.anomalies import Anomaly, Certainty
 from tenure.detectors.findings import Finding
 from tenure.instrumentation.operations import Operation
 
@@ -11,7 +11,7 @@ def report(
     operation: Operation,
     history: History,
     *,
-    severity: Severity,
+    variant: str,
     certainty: Certainty = Certainty.CERTAIN,
     owner: int | None = None,
     victim: int | None = None,
@@ -25,7 +25,7 @@ def report(
         anomaly: What it is.
         operation: The culprit's operation.
         history: Where the claims of owner and victim are looked up, as witnesses.
-        severity: How bad it is.
+        variant: Which form of the anomaly it is; the catalogue has its severity.
         certainty: How sure it is.
         owner: The owner's epoch, where the operation itself does not say.
         victim: Epoch that lost or leaked something.
@@ -42,7 +42,8 @@ def report(
     run = operation.run
     return Finding(
         anomaly=anomaly.slug,
-        severity=severity,
+        variant=variant,
+        severity=anomaly.variants[variant],
         certainty=certainty,
         culprit_epoch=run.epoch,
         owner_epoch=owner,

@@ -6,7 +6,7 @@ by positions that one process counted: an old claim that arrives late proves not
 
 from tenure.detectors._history import History, precedes
 from tenure.detectors._rules._report import report
-from tenure.detectors.anomalies import EPOCH_REUSE, Certainty, Severity
+from tenure.detectors.anomalies import EPOCH_REUSE, Certainty
 from tenure.detectors.findings import Finding
 from tenure.instrumentation.operations import Claim
 
@@ -62,13 +62,14 @@ def _unnumbered(
 def _reused(
     later: Claim, earlier: Claim, history: History, *, proven: bool = True
 ) -> Finding:
+    same = earlier.run.epoch == later.run.epoch
     return report(
         EPOCH_REUSE,
         later,
         history,
-        severity=Severity.WARNING,
+        variant="shared" if same else "backward",
         certainty=Certainty.CERTAIN if proven else Certainty.POSSIBLE,
-        victim=earlier.run.epoch if earlier.run.epoch != later.run.epoch else None,
+        victim=None if same else earlier.run.epoch,
         witnesses=(earlier,),
         missing=() if proven else history.missing_between(earlier, later),
     )

@@ -2,7 +2,7 @@
 
 from tenure.detectors._history import History
 from tenure.detectors._rules._report import report
-from tenure.detectors.anomalies import FOREIGN_DELIVERY, Severity
+from tenure.detectors.anomalies import FOREIGN_DELIVERY
 from tenure.detectors.findings import Finding
 from tenure.instrumentation.operations import ForeignDelivery
 
@@ -18,7 +18,7 @@ def foreign_delivery(
             FOREIGN_DELIVERY,
             operation,
             history,
-            severity=Severity.VIOLATION,
+            variant=operation.kind.value.replace("_", "-"),
             victim=operation.origin,
         ),
     )

@@ -1,12 +1,13 @@
 """A stage, send or output by an epoch that no longer owns the instance.
 
-On a map that all runs share it is a violation in waiting, hence a warning: the owner's
-next commit may carry it. In the writer's own ledger it reaches nobody: averted.
+On a map that all runs share it is a violation in waiting, hence a warning: the next
+commit may carry it, also where the writer has released and nobody has claimed since. In
+the writer's own ledger it reaches nobody: averted.
 """
 
 from tenure.detectors._history import History
 from tenure.detectors._rules._report import report
-from tenure.detectors.anomalies import LATE_WRITE, Certainty, Severity
+from tenure.detectors.anomalies import LATE_WRITE, Certainty
 from tenure.detectors.findings import Finding
 from tenure.instrumentation.operations import Late, Operation
 
@@ -28,9 +29,7 @@ def late_write(operation: Late, history: History) -> tuple[Finding, ...]:
             missing.append(f"the release of epoch {epoch}")
         else:
             witnesses = (release,)
-    return (
-        _late(operation, history, owner, witnesses, missing, superseded=superseded),
-    )
+    return (_late(operation, history, owner, witnesses, missing),)
 
 
 def _late(
@@ -39,21 +38,15 @@ def _late(
     owner: int | None,
     witnesses: tuple[Operation, ...],
     missing: list[str],
-    *,
-    superseded: bool,
 ) -> Finding:
-    own = operation.ledger == operation.run.epoch
-    if operation.ledger is None:
+    own = operation.ledger == operation.run.epoch and not operation.shared
+    if operation.ledger is None and not operation.shared:
         missing.append("whose ledger took the write")
-    elif own and not superseded:
-        # A shared map is the owner's, and the newest claim is this run's own: the
-        # ledger's epoch does not tell the two apart.
-        missing.append("whether later runs share the ledger")
     return report(
         LATE_WRITE,
         operation,
         history,
-        severity=Severity.AVERTED if own else Severity.WARNING,
+        variant="own-ledger" if own else "reaches-others",
         certainty=Certainty.POSSIBLE if missing else Certainty.CERTAIN,
         owner=owner,
         keys=() if operation.writes is None else operation.writes.keys,

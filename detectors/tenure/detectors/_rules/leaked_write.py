@@ -7,7 +7,7 @@ operation, or from a release that one process counted before the commit.
 
 from tenure.detectors._history import History
 from tenure.detectors._rules._report import report
-from tenure.detectors.anomalies import LEAKED_WRITE, Certainty, Severity
+from tenure.detectors.anomalies import LEAKED_WRITE, Certainty
 from tenure.detectors.findings import Finding
 from tenure.instrumentation.operations import Commit
 
@@ -36,7 +36,7 @@ def _leaked(operation: Commit, history: History) -> tuple[Finding, ...]:
                 LEAKED_WRITE,
                 operation,
                 history,
-                severity=Severity.VIOLATION,
+                variant=operation.cause.value.replace("_", "-"),
                 certainty=Certainty.CERTAIN if over else Certainty.POSSIBLE,
                 victim=victim,
                 keys=tuple(key for key, writer in foreign if writer == victim),

@@ -7,7 +7,7 @@ may an epoch lie between the two: another process may have superseded the owner 
 
 from tenure.detectors._history import History, Tenure, precedes
 from tenure.detectors._rules._report import report
-from tenure.detectors.anomalies import OVERLAPPING_OWNERS, Certainty, Severity
+from tenure.detectors.anomalies import OVERLAPPING_OWNERS, Certainty
 from tenure.detectors.findings import Finding
 from tenure.instrumentation.operations import Claim
 
@@ -50,7 +50,7 @@ def _judge(before: Tenure, claim: Claim, history: History) -> tuple[Finding, ...
             OVERLAPPING_OWNERS,
             claim,
             history,
-            severity=Severity.WARNING,
+            variant="claimed",
             certainty=Certainty.POSSIBLE if missing else Certainty.CERTAIN,
             victim=earlier.run.epoch,
             witnesses=(earlier,),

@@ -2,7 +2,7 @@
 
 from tenure.detectors._history import History
 from tenure.detectors._rules._report import report
-from tenure.detectors.anomalies import STALE_COMMIT, Certainty, Severity
+from tenure.detectors.anomalies import STALE_COMMIT, Certainty
 from tenure.detectors.findings import Finding
 from tenure.instrumentation.operations import Commit
 
@@ -25,7 +25,7 @@ def _without_owner(operation: Commit, history: History) -> tuple[Finding, ...]:
 
 
 def _stale(operation: Commit, history: History, owner: int, *, proven: bool) -> Finding:
-    """Report it: a violation if something was written, a warning if nothing was."""
+    """Report it; what is not known to have been written harmed nobody for certain."""
     writes = operation.writes
     missing: list[str] = []
     if writes is None:
@@ -37,7 +37,7 @@ def _stale(operation: Commit, history: History, owner: int, *, proven: bool) -> 
         STALE_COMMIT,
         operation,
         history,
-        severity=Severity.VIOLATION if wrote else Severity.WARNING,
+        variant="written" if wrote else "empty",
         certainty=Certainty.CERTAIN if proven else Certainty.POSSIBLE,
         owner=owner,
         victim=owner if wrote else None,

@@ -6,7 +6,7 @@ thrown away, whatever else was lost. Without a victim the owner's epoch decides.
 
 from tenure.detectors._history import History
 from tenure.detectors._rules._report import report
-from tenure.detectors.anomalies import STALE_DISCARD, Certainty, Severity
+from tenure.detectors.anomalies import STALE_DISCARD, Certainty
 from tenure.detectors.findings import Finding
 from tenure.instrumentation.operations import Discard
 
@@ -36,7 +36,7 @@ def _with_victim(operation: Discard, history: History) -> tuple[Finding, ...]:
             STALE_DISCARD,
             operation,
             history,
-            severity=Severity.VIOLATION,
+            variant="victim",
             victim=victim,
             keys=keys,
         ),
@@ -44,13 +44,13 @@ def _with_victim(operation: Discard, history: History) -> tuple[Finding, ...]:
 
 
 def _without_victim(operation: Discard, history: History) -> tuple[Finding, ...]:
-    severity, missing = _harm(operation)
+    variant, missing = _harm(operation)
     return (
         report(
             STALE_DISCARD,
             operation,
             history,
-            severity=severity,
+            variant=variant,
             certainty=Certainty.POSSIBLE if missing else Certainty.CERTAIN,
             keys=() if operation.writes is None else operation.writes.keys,
             missing=missing,
@@ -63,7 +63,7 @@ def _without_owner(operation: Discard, history: History) -> tuple[Finding, ...]:
     newer, proven = history.newer_claim(operation)
     if newer is None:
         return ()
-    severity, missing = _harm(operation)
+    variant, missing = _harm(operation)
     if not proven:
         missing = (*missing, "the owner's epoch at the discard")
     return (
@@ -71,7 +71,7 @@ def _without_owner(operation: Discard, history: History) -> tuple[Finding, ...]:
             STALE_DISCARD,
             operation,
             history,
-            severity=severity,
+            variant=variant,
             certainty=Certainty.POSSIBLE if missing else Certainty.CERTAIN,
             owner=newer.run.epoch,
             keys=() if operation.writes is None else operation.writes.keys,
@@ -80,20 +80,20 @@ def _without_owner(operation: Discard, history: History) -> tuple[Finding, ...]:
     )
 
 
-def _harm(operation: Discard) -> tuple[Severity, tuple[str, ...]]:
+def _harm(operation: Discard) -> tuple[str, tuple[str, ...]]:
     """Weigh a stale discard without a listed victim, and name what is not known.
 
     A discard of one's own ledger is the one thing that a stale epoch may do: where
     every epoch has a ledger, it reaches nobody else.
     """
     if operation.fenced:
-        return Severity.AVERTED, ()
-    writes = operation.writes
-    own = operation.ledger == operation.run.epoch
-    if own and (writes is None or not writes.foreign_to(operation.run.epoch)):
-        return Severity.AVERTED, ()
+        return "fenced", ()
+    writes, epoch = operation.writes, operation.run.epoch
+    own = operation.ledger == epoch and not operation.shared
+    if own and (writes is None or not writes.foreign_to(epoch)):
+        return "own-ledger", ()
     if writes is None:
-        return Severity.WARNING, ("the discarded keys and who staged them",)
-    if writes.omitted:
-        return Severity.WARNING, (f"{writes.omitted} of the discarded keys",)
-    return Severity.WARNING, ()
+        return "no-victim", ("the discarded keys and who staged them",)
+    if not writes.lists_all_foreign_to(epoch):
+        return "no-victim", (f"{writes.omitted} of the discarded keys",)
+    return "no-victim", ()

@@ -1,8 +1,8 @@
 """Spans of OTLP JSON, read tolerantly: by what is there, not by what should be.
 
 Protobuf's own JSON parser reads hexadecimal ids as base64 and refuses fields that it
-does not know; this reader takes either kind of id, camel case or snake case, and numbers
-that are strings or the other way round.
+does not know; this reader takes either kind of id, camel case or snake case, and
+numbers that are strings or the other way round.
 """
 
 import base64
@@ -57,9 +57,9 @@ def attributes(found: object) -> dict[str, object]:
     """Read a list of keys and values, or a plain mapping, which some backends make."""
     read: dict[str, object] = {}
     if isinstance(found, dict):
-        for key, value in cast("Json", found).items():
-            if is_known(key):
-                put(read, key, value)
+        for name, value in cast("Json", found).items():
+            if is_known(name):
+                put(read, name, value)
     elif isinstance(found, list):
         for item in cast("list[object]", found):
             if isinstance(item, dict):

@@ -11,6 +11,7 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Final, Protocol, Self, cast, final
@@ -63,7 +64,6 @@ class Source:
         self._file: Final = _opened(path)
         self._owned: Final = path != STDIN
         self._on_progress: Final = on_progress
-        self._unpack: Unpack | None = None
         self._pieces: Iterator[bytes] = self._all()
         self._ahead = b""
         self.problem: str | None = None
@@ -85,33 +85,25 @@ class Source:
         if self._ahead:
             ahead, self._ahead = self._ahead, b""
             return ahead
-        return next(self._pieces, b"")
+        return self._next()
 
     def peek(self, size: int) -> bytes:
         """Return the next `size` bytes, or all there are, without taking them."""
         while len(self._ahead) < size:
-            more = next(self._pieces, b"")
+            more = self._next()
             if not more:
                 break
             self._ahead += more
         return self._ahead[:size]
 
+    def _next(self) -> bytes:
+        # An empty piece is not the end.
+        return next((piece for piece in self._pieces if piece), b"")
+
     def _all(self) -> Iterator[bytes]:
         """Yield every piece; stop where bytes cannot be read or unpacked."""
-        read = 0
         try:
-            for packed in iter(lambda: self._file.read(CHUNK), b""):
-                if read == 0:
-                    self._unpack = _unpacker(packed)
-                read += len(packed)
-                if self._on_progress is not None:
-                    self._on_progress(read)
-                if self._unpack is None:
-                    yield packed
-                else:
-                    yield from self._unpack.feed(packed)
-            if self._unpack is not None:
-                yield from self._unpack.close()
+            yield from self._unpacked()
         except OSError as error:
             self.problem = f"reading stopped: {error.strerror or error}"
         except zlib.error:
@@ -120,6 +112,26 @@ class Source:
             self.problem = "its UTF-16 text is damaged; what comes after is not read"
         except EOFError as error:
             self.problem = str(error)
+
+    def _unpacked(self) -> Iterator[bytes]:
+        packed = self._packed()
+        first = next(packed, b"")
+        unpack = _unpacker(first)
+        for piece in chain((first,), packed):
+            if unpack is None:
+                yield piece
+            else:
+                yield from unpack.feed(piece)
+        if unpack is not None:
+            yield from unpack.close()
+
+    def _packed(self) -> Iterator[bytes]:
+        read = 0
+        while piece := self._file.read(CHUNK):
+            read += len(piece)
+            if self._on_progress is not None:
+                self._on_progress(read)
+            yield piece
 
 
 def size_of(path: str) -> int | None:
@@ -155,6 +167,12 @@ def _unpacker(start: bytes) -> Unpack | None:
     return None
 
 
+class _Member(Protocol):
+    """A decompressor of zlib, whose own type has no public name."""
+
+    def decompress(self, data: bytes, /) -> bytes: ...
+
+
 @final
 class _Gzip:
     """Gzip members, one after the other, as `cat a.gz b.gz` makes them."""
@@ -171,7 +189,7 @@ class _Gzip:
                     return
                 self._member = zlib.decompressobj(_WITH_GZIP_HEADER)
                 self._inside = True
-            before = self._member.copy()
+            before: _Member = self._member.copy()
             try:
                 # The bound keeps what unpacks to gigabytes in constant memory.
                 plain = self._member.decompress(packed, _UNPACKED)
@@ -194,7 +212,7 @@ class _Gzip:
                 raise EOFError("its gzip data ends too early; the file is truncated")
 
 
-def _until_damage(member: "zlib._Decompress", packed: bytes) -> Iterator[bytes]:
+def _until_damage(member: "_Member", packed: bytes) -> Iterator[bytes]:
     """Unpack byte by byte: an error takes everything of its own call with it."""
     with suppress(zlib.error):
         for at in range(len(packed)):

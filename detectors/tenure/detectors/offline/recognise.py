@@ -50,11 +50,7 @@ def recognise(head: bytes) -> Encoding:
     Raises:
         UnrecognisedError: None that is known.
     """
-    for magic, reason in _REFUSED:
-        if head.startswith(magic):
-            raise UnrecognisedError(reason)
-    if not head:
-        raise UnrecognisedError("it is empty")
+    _refuse(head)
     text = head.removeprefix(_BOM).lstrip(_SPACE)
     # Text of JSON has no control characters but white space; in a trace of protobuf the
     # length of a trace id is one.
@@ -63,14 +59,22 @@ def recognise(head: bytes) -> Encoding:
             raise UnrecognisedError("it is HTML or XML")
         # Whatever else it begins with: a torn first line must not hide the others.
         return Encoding.JSON
-    if head[4:8] == _ZSTANDARD:
-        raise UnrecognisedError(_PACKED.format("zstandard"))
     found = _protobuf(head)
     if found is not None:
         return found
     if text[:1] in {b"{", b"["}:
         return Encoding.JSON
     raise UnrecognisedError("it is neither JSON nor OTLP protobuf, gzipped or not")
+
+
+def _refuse(head: bytes) -> None:
+    if not head:
+        raise UnrecognisedError("it is empty")
+    for magic, reason in _REFUSED:
+        if head.startswith(magic):
+            raise UnrecognisedError(reason)
+    if head[4:8] == _ZSTANDARD:  # the collector packs each message, behind its size
+        raise UnrecognisedError(_PACKED.format("zstandard"))
 
 
 def _protobuf(head: bytes) -> Encoding | None:

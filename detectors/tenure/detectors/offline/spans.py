@@ -50,6 +50,44 @@ class RawSpan:
         return SpanRef(self.trace_id, self.span_id)
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A span, and where it was.
+
+    Attributes:
+        span: The span.
+        format: What it was written in.
+        line: Its line, from 1; 0 in formats without lines.
+    """
+
+    span: RawSpan
+    format: str
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something that could not be read.
+
+    Attributes:
+        file: In which file.
+        line: In which line, from 1; 0 where there is none.
+        reason: Why, as a clause.
+    """
+
+    file: str
+    line: int
+    reason: str
+
+    @property
+    def where(self) -> str:
+        """The place, such as `trace.jsonl, line 3`."""
+        return f"{self.file}, line {self.line}" if self.line else self.file
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.reason}"
+
+
 @final
 class Malformed:
     """What stands for a value that could not be read."""
@@ -104,9 +142,10 @@ _EXACT: Final = 2.0**53
 
 def whole_number(value: object) -> object:
     """Return the int64 that `value` is beyond doubt, or `value` as it is."""
+    if isinstance(value, float):
+        exact = value.is_integer() and abs(value) <= _EXACT
+        return int(value) if exact else value
     if isinstance(value, str) and _DIGITS.fullmatch(value):
-        value = int(value)
-    elif isinstance(value, float) and value.is_integer() and abs(value) <= _EXACT:
         value = int(value)
     if isinstance(value, int) and value not in _INT64:
         return MALFORMED

@@ -73,6 +73,8 @@ class Text:
         self._undecodable: UnicodeDecodeError | None = None
         self.buffer = ""
         self.pos = 0
+        # From here on, another value is looked for if this one turns out to be torn.
+        self.mark = 0
         # Invariant: the line of `buffer[_counted]`.
         self._line = 1
         self._counted = 0
@@ -101,11 +103,9 @@ class Text:
             return True
         self._push_back()
         while True:
-            rest = self._bytes[self._at : self._at + CHUNK]
-            blank = len(rest) - len(rest.lstrip(b" \t\r\n"))
-            self._line += rest.count(b"\n", 0, blank)
-            self._at += blank
-            if blank < len(rest):
+            start, self._at = self._at, _blank(self._bytes, self._at)
+            self._line += self._bytes.count(b"\n", start, self._at)
+            if self._at < len(self._bytes):
                 break
             if not self._fill(1):
                 return False
@@ -129,6 +129,7 @@ class Text:
                 line = self.line  # counts up to `pos`, which becomes the start
                 self._line, self._counted = line, 0
                 self.buffer = self.buffer[self.pos :] + decoded
+                self.mark = max(self.mark - self.pos, 0)
                 self.pos = 0
                 return True
             if self._undecodable is not None:
@@ -155,19 +156,18 @@ class Text:
             grown = True
         return grown
 
-    def leave(self, resume: int) -> None:
+    def leave(self) -> None:
         """Go on behind a value that could not be read.
 
-        Args:
-            resume: From where in `buffer` another value is looked for, where a line was
-                torn and continued by the next one.
+        That is the next line; or the same one, from `mark` on, where a writer died in
+        the middle of it and its successor went on there.
         """
         self._undecodable = None
         self._decoder.reset()
         if not self._on_a_line:
             self._leave_document()
             return
-        torn = self.buffer.find('{"resourceSpans"', resume)
+        torn = self.buffer.find('{"resourceSpans"', self.mark)
         if torn >= 0:
             self.pos = torn
             return
@@ -203,26 +203,32 @@ class Text:
         line = self.line
         ahead = self.buffer[self.pos :].encode() + self._decoder.getstate()[0]
         self._decoder.reset()
-        self._bytes = ahead + self._bytes[self._at :]
-        self._at = 0
+        if ahead:
+            self._bytes = ahead + self._bytes[self._at :]
+            self._at = 0
         self.buffer, self.pos, self._line, self._counted = "", 0, line, 0
 
     def _is_document(self) -> bool:
         """Say whether the value goes on after the end of its first line."""
-        end = self._bytes.find(b"\n", self._at)
-        while end < 0 and len(self._bytes) - self._at < _GLIMPSE and self._fill(1):
-            end = self._bytes.find(b"\n", self._at)
-        first = self._bytes[self._at : end].strip() if end >= 0 else b""
+        width = self._bytes.find(b"\n", self._at) - self._at
+        while width < 0 and len(self._bytes) - self._at < _GLIMPSE and self._fill(1):
+            width = self._bytes.find(b"\n", self._at) - self._at
+        if width < 0:
+            return False
+        first = self._bytes[self._at : self._at + width].strip()
         if first in {b"{", b"["}:
             return True
         if not first.endswith(_UNFINISHED) or not first.startswith((b"{", b"[")):
             return False
-        self._fill(end + _INDENTED - len(self._bytes))
-        return not _FRESH.match(self._bytes, end)
+        self._fill(width + _INDENTED - len(self._bytes) + self._at)
+        return not _FRESH.match(self._bytes, self._at + width)
 
     def _leave_document(self) -> None:
         """Go to the next line that begins with a brace or a bracket."""
+        at_one = self.column == 1 and self.buffer[self.pos : self.pos + 1] in {"{", "["}
         self._push_back()
+        if at_one:
+            return
         while True:
             end = self._bytes.find(b"\n", self._at)
             if end < 0:
@@ -275,6 +281,17 @@ class Text:
             return self._decoder.decode(piece, self._line_over or not piece)
         except UnicodeDecodeError as error:
             self._undecodable = error
-            valid: bytes = error.object[: error.start]
             self._decoder.reset()
-            return valid.decode()
+            if not self._on_a_line:
+                self._bytes = error.object[error.end :] + self._bytes[self._at :]
+                self._at = 0
+            return error.object[: error.start].decode()
+
+
+_BLANK: Final = re.compile(rb"[ \t\r\n]*")
+
+
+def _blank(data: bytes, at: int) -> int:
+    """Return where what is not blank begins in `data`, from `at` on."""
+    match = _BLANK.match(data, at)
+    return at if match is None else match.end()

@@ -76,7 +76,7 @@ class Archer:
         return next(iter(owning or known), None)
 
     def _nearest(self, lane: int, place: int) -> int:
-        """Return where `lane` is drawn nearest to `place`: on its bar, if it has one."""
+        """Return where `lane`, or rather its bar, is drawn nearest to `place`."""
         bar = self._bars.get(lane)
         drawn = self._lanes[lane] if bar is None else bar
         return min(max(place, drawn.first), drawn.last)

@@ -144,9 +144,7 @@ def lanes(
         The lanes, and how many columns each group has.
     """
     separate = len(processes) <= GROUPS
-    number = {
-        process: at if separate else 0 for at, process in enumerate(processes)
-    }
+    number = {process: at if separate else 0 for at, process in enumerate(processes)}
     groups = [
         _Columns(max(COLUMNS // len(processes), _FEWEST) if separate else COLUMNS)
         for _ in (processes if separate else processes[:1])

@@ -46,12 +46,15 @@ class Report:
             operations: What it was fed with, or a timeline of that.
             sources: Where they come from.
         """
-        kept = isinstance(operations, Timeline)
+        left_out: tuple[str, ...] = ()
+        if isinstance(operations, Timeline):
+            left_out = operations.left_out
+            operations = operations.operations
         return cls(
             verdict=detector.verdict,
             findings=detector.findings,
-            operations=operations.operations if kept else tuple(operations),
+            operations=tuple(operations),
             sources=tuple(sources),
             missing=detector.missing,
-            left_out=operations.left_out if kept else (),
+            left_out=left_out,
         )

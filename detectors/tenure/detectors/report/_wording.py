@@ -83,6 +83,8 @@ def _keys(operation: Operation, writes: WriteSet | None) -> str:
         for key, epoch in pairs
         if not key.startswith(_INTERNAL) or epoch != acting
     ]
+    if not shown:
+        return f"{writes.count} key{'' if writes.count == 1 else 's'}"
     return listed(shown, writes.count - len(shown))
 
 

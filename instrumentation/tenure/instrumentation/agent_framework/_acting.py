@@ -40,20 +40,22 @@ Stack = tuple[Acting, ...]
 _ambient: Final[ContextVar[Stack]] = ContextVar("tenure.agent_framework", default=())
 
 
-def enter(tenure: Tenure, execution: Execution | None = None) -> Token[Stack]:
-    """Act for `tenure` in this context until `leave`.
+def enter(acting: Acting) -> Token[Stack]:
+    """Act for a run in this context until `leave`.
 
     Args:
-        tenure: The run that acts.
-        execution: The executor invocation that acts.
+        acting: The run, and the executor invocation where there is one.
 
     Returns:
         What `leave` needs.
     """
-    acting, stack = Acting(tenure, execution), _ambient.get()
-    if not stack or (len(stack) == 1 and stack[0].tenure.instance is tenure.instance):
+    stack = _ambient.get()
+    if not stack:
         return _ambient.set((acting,))
-    others = [one for one in stack if one.tenure.instance is not tenure.instance]
+    instance = acting.tenure.instance
+    if len(stack) == 1 and stack[0].tenure.instance is instance:
+        return _ambient.set((acting,))
+    others = [one for one in stack if one.tenure.instance is not instance]
     return _ambient.set((acting, *others[:_NESTED]))
 
 
@@ -67,6 +69,19 @@ def leave(token: Token[Stack]) -> None:
         _ambient.reset(token)
     except ValueError:
         return
+
+
+def nobody() -> bool:
+    """Say whether no run at all acts according to the context of this call."""
+    return not _ambient.get()
+
+
+def anybody_fenced() -> bool:
+    """Say whether a run acts in this context that should no longer write."""
+    for acting in _ambient.get():  # noqa: SIM110 - a generator costs three times as much
+        if acting.tenure.fenced:
+            return True
+    return False
 
 
 def ambient(instance: Instance) -> Acting | None:
@@ -83,9 +98,9 @@ def acting(instance: Instance) -> Acting | None:
     Args:
         instance: What is acted on.
     """
-    around = ambient(instance)
-    if around is not None and instance.has_only(around.tenure):
-        return around
+    around, only = ambient(instance), instance.only
+    if only is not None and (around is None or around.tenure is only):
+        return around or Acting(only, None)
     frame = inspect.currentframe()
     while frame is not None:
         entry = bound.get(id(frame))

@@ -1,7 +1,6 @@
 """Checkpoints: from which epoch each of their parts comes."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 from tenure.instrumentation.agent_framework import _engine
 from tenure.instrumentation.agent_framework._acting import ambient
@@ -12,12 +11,11 @@ from tenure.instrumentation.agent_framework._calls import (
     Keywords,
     argument,
 )
-from tenure.instrumentation.agent_framework._deliveries import buffered
-from tenure.instrumentation.agent_framework._harmless import harmless
+from tenure.instrumentation.agent_framework._leftovers import waiting_messages
+from tenure.instrumentation._harmless import harmless
 from tenure.instrumentation.agent_framework._registry import Registry
-from tenure.instrumentation.agent_framework._tenures import Tenure, staged_keys
+from tenure.instrumentation.agent_framework._tenures import staged_keys
 
-_RESERVED = (_engine.EXECUTOR_STATE_KEY, _engine.EDGE_STATE_KEY)
 _STATE_ARGUMENT = 2
 _PARENT_ARGUMENT = 3
 
@@ -99,28 +97,20 @@ class CheckpointWraps:
         if instance is None:
             return
         kept: Mapping[str, Mapping[str, object]] = checkpoint.state
-        found = {key: tuple(kept[key]) for key in _RESERVED if key in kept}
+        found = {key: tuple(kept[key]) for key in _engine.RESERVED_KEYS if key in kept}
         parts = instance.parts.restored(str(checkpoint.checkpoint_id), found)
         who = ambient(instance)
         if who is None:
             return
-        self._inherit(runner, who.tenure)
+        for message in waiting_messages(runner):
+            # What was restored is the restoring run's own: it is the heir.
+            self._registry.origins.drop(message)
         who.tenure.recorder.checkpoint_restored(
             instance.owner,
             str(checkpoint.checkpoint_id),
             _name(checkpoint.previous_checkpoint_id),
             parts,
         )
-
-    def _inherit(self, runner: Foreign, tenure: Tenure) -> None:
-        """Take the restored messages for the restoring run's own: it is their heir."""
-        context = getattr(runner, _engine.CONTEXT_OF_RUNNER)
-        waiting: Mapping[str, Iterable[Any]] = getattr(context, _engine.MESSAGES, {})
-        messages = [message for batch in waiting.values() for message in batch]
-        for edge_runner in getattr(runner, _engine.EDGE_RUNNERS, ()):
-            messages.extend(buffered(edge_runner))
-        for message in messages:
-            self._registry.origins.put(message, tenure)
 
 
 def _name(checkpoint: Foreign) -> str | None:

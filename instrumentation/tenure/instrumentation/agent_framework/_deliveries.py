@@ -1,10 +1,11 @@
 """Messages and events: which run sends them, and which run gets them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
+from tenure.instrumentation._harmless import harmless
 from tenure.instrumentation.agent_framework import _engine
-from tenure.instrumentation.agent_framework._acting import ambient
+from tenure.instrumentation.agent_framework._acting import ambient, anybody_fenced
 from tenure.instrumentation.agent_framework._calls import (
     Arguments,
     Call,
@@ -12,7 +13,7 @@ from tenure.instrumentation.agent_framework._calls import (
     Keywords,
     argument,
 )
-from tenure.instrumentation.agent_framework._harmless import harmless
+from tenure.instrumentation.agent_framework._leftovers import buffered
 from tenure.instrumentation.agent_framework._registry import Registry
 from tenure.instrumentation.agent_framework._staging import tell_safely
 from tenure.instrumentation.operations import DeliveryKind, LateKind
@@ -31,18 +32,31 @@ class DeliveryWraps:
     def send_message(
         self, wrapped: Call, context: Foreign, args: Arguments, kwargs: Keywords
     ) -> Foreign:
-        """Note which run sends a message."""
-        message = argument(args, kwargs, 0, "message")
-        self._sent(context, message, LateKind.SEND)
+        """Tell a message that a run sends too late."""
+        if anybody_fenced():
+            message = argument(args, kwargs, 0, "message")
+            self._sent_late(context, message, LateKind.SEND)
         return wrapped(*args, **kwargs)
 
     def add_event(
         self, wrapped: Call, context: Foreign, args: Arguments, kwargs: Keywords
     ) -> Foreign:
-        """Note which run emits an event."""
-        event = argument(args, kwargs, 0, "event")
-        output = getattr(event, "type", None) in _engine.OUTPUT_EVENTS
-        self._sent(context, event, LateKind.OUTPUT if output else None)
+        """Tell an output that a run emits too late, and note its other events."""
+        if anybody_fenced():
+            event = argument(args, kwargs, 0, "event")
+            output = getattr(event, "type", None) in _engine.OUTPUT_EVENTS
+            self._sent_late(context, event, LateKind.OUTPUT if output else None)
+        return wrapped(*args, **kwargs)
+
+    def send_to_fan_in(
+        self, wrapped: Call, fan_in: Foreign, args: Arguments, kwargs: Keywords
+    ) -> Foreign:
+        """Note a message that a run had sent in time and delivers too late."""
+        if anybody_fenced():
+            message, state = args[:2] if len(args) > 1 else (None, None)
+            self._buffered_late(
+                kwargs.get("state", state), kwargs.get("message", message)
+            )
         return wrapped(*args, **kwargs)
 
     def is_ready_to_send(
@@ -50,28 +64,36 @@ class DeliveryWraps:
     ) -> Foreign:
         """Tell the messages of other epochs that a full fan-in buffer delivers."""
         ready = wrapped(*args, **kwargs)
-        if ready:
+        if ready and self._registry.origins:
             self._fanned_in(fan_in)
         return ready
 
     @harmless
-    def _sent(self, context: Foreign, thing: Foreign, late: LateKind | None) -> None:
+    def _sent_late(
+        self, context: Foreign, thing: Foreign, late: LateKind | None
+    ) -> None:
         instance = self._registry.by_context.get(context)
         who = None if instance is None else ambient(instance)
-        if instance is None or who is None:
+        if instance is None or who is None or not who.tenure.fenced:
             return
-        tenure = who.tenure
+        tenure, owner = who.tenure, instance.owner
         self._registry.origins.put(thing, tenure)
-        if late is None or not tenure.fenced:
+        if late is None:
             return
-        owner = instance.owner
         executor = None if who.execution is None else who.execution.executor
         tell_safely(
             tenure,
             lambda: tenure.recorder.late(
-                owner, late, ledger=owner.epoch, executor=executor
+                owner, late, ledger=owner.epoch, shared=True, executor=executor
             ),
         )
+
+    @harmless
+    def _buffered_late(self, state: Foreign, message: Foreign) -> None:
+        instance = self._registry.by_state.get(state)
+        who = None if instance is None else ambient(instance)
+        if who is not None and who.tenure.fenced:
+            self._registry.origins.put(message, who.tenure)
 
     @harmless
     def _fanned_in(self, fan_in: Foreign) -> None:
@@ -92,9 +114,3 @@ class DeliveryWraps:
 def _edges(fan_in: Foreign) -> Iterable[Any]:
     found: Iterable[Any] = getattr(fan_in, _engine.EDGES, ())
     return found
-
-
-def buffered(edge_runner: Foreign) -> list[Any]:
-    """Return the messages that wait in the buffer of a fan-in; of others, none."""
-    buffers: Mapping[str, Iterable[Any]] = getattr(edge_runner, _engine.BUFFER, {})
-    return [message for messages in buffers.values() for message in messages]

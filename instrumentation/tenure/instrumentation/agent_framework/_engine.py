@@ -37,11 +37,14 @@ CONTEXT_OF_RUNNER: Final = "_ctx"
 BUFFER: Final = "_buffer"
 EDGES: Final = "_edges"
 MESSAGES: Final = "_messages"
+EVENTS: Final = "_event_queue"
+QUEUED: Final = "_queue"
 
 # Reserved state keys, and the functions whose calls tell commits apart.
 
 EXECUTOR_STATE_KEY: Final = "_executor_state"
 EDGE_STATE_KEY: Final = "_edge_state"
+RESERVED_KEYS: Final = (EXECUTOR_STATE_KEY, EDGE_STATE_KEY)
 SUPERSTEP_LOOP: Final = "run_until_convergence"
 RUN_ENTRY: Final = "_run_workflow_with_tracing"
 CHECKPOINT_PREPARATION: Final = "_prepare_checkpoint_state"

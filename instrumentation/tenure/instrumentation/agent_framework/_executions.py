@@ -11,10 +11,12 @@ from opentelemetry.trace.propagation.tracecontext import (
 )
 
 from tenure.instrumentation.agent_framework._acting import (
+    Acting,
     Stack,
     ambient,
     enter,
     leave,
+    nobody,
 )
 from tenure.instrumentation.agent_framework._calls import (
     Arguments,
@@ -24,10 +26,10 @@ from tenure.instrumentation.agent_framework._calls import (
     argument,
     being_closed,
 )
-from tenure.instrumentation.agent_framework._harmless import harmless
+from tenure.instrumentation._harmless import harmless
 from tenure.instrumentation.agent_framework._registry import Registry
 from tenure.instrumentation.agent_framework._tenures import Execution, Tenure
-from tenure.instrumentation.operations import DeliveryKind
+from tenure.instrumentation.operations import DeliveryKind, Owner
 
 _STATE_ARGUMENT = 2
 _TRACES_ARGUMENT = 4
@@ -45,14 +47,21 @@ class ExecutorWraps:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
 
-    async def execute(
+    def execute(
         self, wrapped: Call, executor: Foreign, args: Arguments, kwargs: Keywords
     ) -> Foreign:
         """Tell one executor invocation, with the keys that it reads and stages."""
+        if nobody():
+            return wrapped(*args, **kwargs)
+        return self._execute(wrapped, executor, args, kwargs)
+
+    async def _execute(
+        self, wrapped: Call, executor: Foreign, args: Arguments, kwargs: Keywords
+    ) -> Foreign:
         begun = self._begin(executor, args, kwargs)
         if begun is None:
             return await wrapped(*args, **kwargs)
-        token = enter(begun.tenure, begun.execution)
+        token = enter(begun.acting)
         try:
             result = await wrapped(*args, **kwargs)
         except BaseException as error:
@@ -68,7 +77,8 @@ class ExecutorWraps:
     ) -> Foreign:
         """Bind the context object that an executor gets to the run that acts."""
         context = wrapped(*args, **kwargs)
-        self._hand(context, kwargs.get("state"))
+        if not nobody():
+            self._hand(context, kwargs.get("state"))
         return context
 
     def use_context(
@@ -114,12 +124,15 @@ class ExecutorWraps:
         if acting is None:
             return None
         tenure = acting.tenure
-        self._delivered(tenure, executor, argument(args, kwargs, 0, "message"))
-        traces = argument(args, kwargs, _TRACES_ARGUMENT, "trace_contexts")
-        span = tenure.recorder.executor_started(
-            str(executor.id), tenure.superstep, [_source(item) for item in traces or ()]
-        )
-        return _Invocation(tenure, Execution(str(executor.id)), span)
+        if self._registry.origins:
+            self._delivered(tenure, executor, argument(args, kwargs, 0, "message"))
+        sources: list[SpanContext | None] = []
+        if tenure.recorder.recording:
+            traces = argument(args, kwargs, _TRACES_ARGUMENT, "trace_contexts")
+            sources = [_source(carrier) for carrier in traces or ()]
+        name = str(executor.id)
+        span = tenure.recorder.executor_started(name, tenure.superstep, sources)
+        return _Invocation(Acting(tenure, Execution(name)), span)
 
     def _delivered(self, tenure: Tenure, executor: Foreign, message: Foreign) -> None:
         """Tell a message of another epoch that reaches an executor."""
@@ -153,46 +166,46 @@ class ExecutorWraps:
         newer = around is not None and around.tenure.epoch >= handed.tenure.epoch
         if newer and not being_closed():
             return None
-        return enter(handed.tenure, handed.execution)
+        return enter(handed)
 
 
 class _Invocation:
     """An executor invocation that is running.
 
     Args:
-        tenure: The run that acts.
-        execution: What it reads and stages.
+        acting: The run that acts, and what it reads and stages.
         span: Its span, where executors are told.
     """
 
-    __slots__ = ("execution", "index", "span", "tenure")
+    __slots__ = ("acting", "index", "span")
 
-    def __init__(self, tenure: Tenure, execution: Execution, span: Span | None) -> None:
-        self.tenure = tenure
-        self.execution = execution
-        self.index = tenure.superstep
+    def __init__(self, acting: Acting, span: Span | None) -> None:
+        self.acting = acting
+        self.index = acting.tenure.superstep
         self.span = span
 
     @harmless
     def end(self, error: BaseException | None) -> None:
         """Tell the invocation; later, where the collector is what ends it."""
-        owner = self.tenure.instance.owner
+        tenure = self.acting.tenure
+        if isinstance(error, GeneratorExit):
+            owner = tenure.instance.owner
+            tenure.defer(lambda: self._tell(owner, error))
+        else:
+            self._tell(tenure.instance.owner, error)
 
-        def telling() -> None:
-            self.tenure.recorder.executor_ended(
+    def _tell(self, owner: Owner, error: BaseException | None) -> None:
+        tenure, execution = self.acting
+        if execution is not None:
+            tenure.recorder.executor_ended(
                 owner,
                 self.span,
-                self.execution.executor,
+                execution.executor,
                 self.index,
-                reads=tuple(self.execution.reads),
-                writes=self.execution.writes,
+                reads=tuple(execution.reads),
+                writes=execution.writes,
                 error=error,
             )
-
-        if isinstance(error, GeneratorExit):
-            self.tenure.defer(telling)
-        else:
-            telling()
 
 
 def _source(carrier: Mapping[str, str]) -> SpanContext | None:

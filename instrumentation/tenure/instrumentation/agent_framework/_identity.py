@@ -52,6 +52,14 @@ class WeakIdentityMap(Generic[_T]):
         entry = self._entries.get(id(thing))
         return entry[1] if entry is not None and entry[0]() is thing else None
 
+    def drop(self, thing: object) -> None:
+        """Forget what is known of `thing`, if anything is."""
+        if self.get(thing) is not None:
+            self._entries.pop(id(thing), None)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
     def clear(self) -> None:
         """Forget everything."""
         self._entries.clear()

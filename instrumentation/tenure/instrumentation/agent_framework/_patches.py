@@ -88,7 +88,10 @@ def wrap_points(registry: Registry) -> tuple[WrapPoint, ...]:
             "add_event": deliveries.add_event,
             "create_checkpoint": checkpoints.create_checkpoint,
         },
-        _engine.FAN_IN: {"_is_ready_to_send": deliveries.is_ready_to_send},
+        _engine.FAN_IN: {
+            "send_message": deliveries.send_to_fan_in,
+            "_is_ready_to_send": deliveries.is_ready_to_send,
+        },
     }
     return tuple(
         WrapPoint(place, method, wrapper)

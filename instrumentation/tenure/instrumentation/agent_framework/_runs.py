@@ -5,21 +5,32 @@ from collections.abc import Callable
 from opentelemetry import trace
 
 from tenure.instrumentation.agent_framework import _engine
-from tenure.instrumentation.agent_framework._acting import acting, ambient, enter, leave
+from tenure.instrumentation.agent_framework._acting import (
+    Acting,
+    acting,
+    ambient,
+    enter,
+    leave,
+    nobody,
+)
 from tenure.instrumentation.agent_framework._calls import (
     Arguments,
     Call,
     Foreign,
     Keywords,
+    argument,
 )
-from tenure.instrumentation.agent_framework._harmless import harmless
+from tenure.instrumentation._harmless import harmless
+from tenure.instrumentation.agent_framework._leftovers import mark_leftovers
 from tenure.instrumentation.agent_framework._registry import Registry
 from tenure.instrumentation.agent_framework._steps import (
-    LoopSteps,
-    RunSteps,
+    Loop,
+    Stream,
+    WatchedLoop,
+    WatchedStream,
     finish_with,
 )
-from tenure.instrumentation.agent_framework._tenures import Tenure
+from tenure.instrumentation.agent_framework._tenures import Instance, Tenure
 
 
 class RunWraps:
@@ -37,7 +48,8 @@ class RunWraps:
     ) -> Foreign:
         """Claim in the call that creates the run, before anything is awaited."""
         generator = wrapped(*args, **kwargs)
-        return self._claimed(workflow, generator) or generator
+        continues = argument(args, kwargs, 0, "message") is None
+        return self._claimed(workflow, generator, continues=continues) or generator
 
     async def cancel_pending_requests(
         self, wrapped: Call, workflow: Foreign, args: Arguments, kwargs: Keywords
@@ -46,7 +58,7 @@ class RunWraps:
         tenure = self._claim_unguarded(workflow)
         if tenure is None:
             return await wrapped(*args, **kwargs)
-        token = enter(tenure)
+        token = enter(Acting(tenure, None))
         try:
             result = await wrapped(*args, **kwargs)
         except BaseException as error:
@@ -76,27 +88,42 @@ class RunWraps:
         self, wrapped: Call, runner: Foreign, args: Arguments, kwargs: Keywords
     ) -> Foreign:
         """Tell that a superstep starts."""
-        self._superstep_starts(runner)
+        if not nobody():
+            self._superstep_starts(runner)
         return wrapped(*args, **kwargs)
 
     @harmless
-    def _claimed(self, workflow: Foreign, generator: Foreign) -> RunSteps | None:
+    def _claimed(
+        self, workflow: Foreign, generator: Foreign, *, continues: bool
+    ) -> Stream | None:
         if not self._registry.active:
             return None
         instance = self._registry.instance_of(workflow)
+        self._look_back(instance, workflow, continues=continues)
         tenure = instance.claim(guarded=True, free=True)
         tenure.bind_frame(generator)
-        return RunSteps(generator, tenure)
+        if tenure.heard:
+            return WatchedStream(generator, tenure, self._registry)
+        return Stream(generator, tenure)
 
     @harmless
     def _claim_unguarded(self, workflow: Foreign) -> Tenure | None:
         if not self._registry.active:
             return None
         guard: Callable[[], bool] = getattr(workflow, _engine.GUARD, lambda: True)
+        free = not guard()
         instance = self._registry.instance_of(workflow)
-        tenure = instance.claim(guarded=False, free=not guard())
+        self._look_back(instance, workflow, continues=True)
+        tenure = instance.claim(guarded=False, free=free)
         tenure.started = tenure.driving = True
         return tenure
+
+    def _look_back(
+        self, instance: Instance, workflow: Foreign, *, continues: bool
+    ) -> None:
+        """Note what is there of earlier runs, before the next one claims."""
+        instance.catch_up(getattr(workflow, _engine.RUNNER_OF_WORKFLOW).state)
+        mark_leftovers(self._registry, instance, workflow, continues=continues)
 
     @harmless
     def _cancelling_stopped(self, tenure: Tenure, error: BaseException) -> None:
@@ -108,19 +135,23 @@ class RunWraps:
             finish_with(tenure, error)
 
     @harmless
-    def _bound(self, workflow: Foreign, generator: Foreign) -> LoopSteps | None:
+    def _bound(self, workflow: Foreign, generator: Foreign) -> Loop | None:
         state = getattr(workflow, _engine.RUNNER_OF_WORKFLOW).state
         instance = self._registry.by_state.get(state)
         who = None if instance is None else acting(instance)
         if who is None:
             return None
-        who.tenure.bind_frame(generator)
-        return LoopSteps(generator, who.tenure, self._registry)
+        tenure = who.tenure
+        tenure.started = True
+        tenure.bind_frame(generator)
+        if tenure.guarded:
+            return Loop(generator, tenure)
+        return WatchedLoop(generator, tenure, self._registry)
 
     @harmless
     def _bind_loop(self, runner: Foreign, generator: Foreign) -> None:
         instance = self._registry.by_state.get(runner.state)
-        who = None if instance is None else ambient(instance)
+        who = None if instance is None else acting(instance)
         if who is not None:
             who.tenure.bind_frame(generator)
 

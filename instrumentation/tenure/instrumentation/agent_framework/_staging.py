@@ -5,7 +5,12 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from tenure.instrumentation.agent_framework import _engine
-from tenure.instrumentation.agent_framework._acting import Acting, acting, ambient
+from tenure.instrumentation.agent_framework._acting import (
+    Acting,
+    acting,
+    ambient,
+    nobody,
+)
 from tenure.instrumentation.agent_framework._calls import (
     Arguments,
     Call,
@@ -15,7 +20,7 @@ from tenure.instrumentation.agent_framework._calls import (
     being_closed,
     calling_function,
 )
-from tenure.instrumentation.agent_framework._harmless import harmless
+from tenure.instrumentation._harmless import harmless
 from tenure.instrumentation.agent_framework._loops import Cancelled
 from tenure.instrumentation.agent_framework._registry import Registry
 from tenure.instrumentation.agent_framework._tenures import (
@@ -53,29 +58,30 @@ class StateWraps:
     ) -> Foreign:
         """Note who stages a key; `set` and `delete` alike."""
         instance = self._registry.by_state.get(state)
-        if instance is None:
-            return wrapped(*args, **kwargs)
         key: str = argument(args, kwargs, 0, "key")
+        if instance is None or (instance.silent and key not in _engine.RESERVED_KEYS):
+            return wrapped(*args, **kwargs)
         who, before = ambient(instance), instance.writers.get(key)
-        epoch = instance.owner.epoch if who is None else who.tenure.epoch
+        epoch = _quiet_owner(instance) if who is None else who.tenure.epoch
         # First, because another thread may commit what the engine is about to stage.
-        instance.writers[key] = epoch
+        instance.note(key, epoch)
         try:
             result = wrapped(*args, **kwargs)
         except BaseException:
-            _take_back(instance, key, before)
+            instance.note(key, before)
             raise
         if who is not None:
             _staged(who, key)
-            if key == _engine.EDGE_STATE_KEY:
-                _edges_staged(instance, state, args, kwargs, epoch)
+        if key == _engine.EDGE_STATE_KEY:
+            _edges_staged(instance, state, args, kwargs, epoch)
         return result
 
     def read(
         self, wrapped: Call, state: Foreign, args: Arguments, kwargs: Keywords
     ) -> Foreign:
         """Tell a read of what another epoch has staged; `get` and `has` alike."""
-        self._reads(state, argument(args, kwargs, 0, "key"))
+        if not nobody():
+            self._reads(state, argument(args, kwargs, 0, "key"))
         return wrapped(*args, **kwargs)
 
     def commit(
@@ -83,7 +89,7 @@ class StateWraps:
     ) -> Foreign:
         """Tell a commit, with who staged what it makes durable."""
         instance = self._registry.by_state.get(state)
-        if instance is None:
+        if instance is None or (instance.silent and not _holds_parts(state)):
             return wrapped(*args, **kwargs)
         who = _actor(instance)
         writes = None if who is None else instance.staged(state, who.epoch)
@@ -167,12 +173,13 @@ def _executor(who: Acting) -> str | None:
     return None if who.execution is None else who.execution.executor
 
 
-def _take_back(instance: Instance, key: Foreign, before: int | None) -> None:
-    """Undo the note of a stage that the engine refused."""
-    if before is None:
-        instance.writers.pop(key, None)
-    else:
-        instance.writers[key] = before
+def _quiet_owner(instance: Instance) -> int | None:
+    """Return the epoch that stages where no context says so; `None` if it is unknown.
+
+    A run that nobody hears leaves no trace in contexts, and is known by being alone.
+    """
+    only = instance.only
+    return None if only is None or only.heard else only.epoch
 
 
 @harmless
@@ -190,6 +197,7 @@ def _staged(who: Acting, key: str) -> None:
             LateKind.STAGE,
             writes={key: tenure.epoch},
             ledger=owner.epoch,
+            shared=True,
             executor=executor,
         ),
     )
@@ -197,12 +205,24 @@ def _staged(who: Acting, key: str) -> None:
 
 @harmless
 def _edges_staged(
-    instance: Instance, state: Foreign, args: Arguments, kwargs: Keywords, epoch: int
+    instance: Instance,
+    state: Foreign,
+    args: Arguments,
+    kwargs: Keywords,
+    epoch: int | None,
 ) -> None:
     """Note which edge buffers the next checkpoint will have."""
     if _engine.EDGE_STATE_KEY in staged_keys(state):
         buffers: Mapping[str, object] = argument(args, kwargs, 1, "value", {})
+        if epoch is None:
+            epoch = instance.owner.epoch
         instance.parts.replace(_engine.EDGE_STATE_KEY, tuple(buffers), epoch)
+
+
+def _holds_parts(state: Foreign) -> bool:
+    """Say whether parts of a checkpoint are staged: they are noted for later runs."""
+    staged = staged_keys(state)
+    return any(key in staged for key in _engine.RESERVED_KEYS)
 
 
 @harmless
@@ -241,6 +261,7 @@ def _discarded(
         cause=cause,
         # One map for all runs: whoever asks, it is the owner's that is emptied.
         ledger=owner.epoch,
+        shared=True,
         trigger=trigger,
         index=who.superstep,
         detached=trigger is not None and trigger is not Trigger.CLOSE,
@@ -259,5 +280,9 @@ def _cleared(who: Tenure, writes: dict[str, int]) -> None:
     instance.parts.discard()
     owner = instance.owner
     who.recorder.discard(
-        owner, writes, cause=DiscardCause.RUN_ENTRY, ledger=owner.epoch
+        owner,
+        writes,
+        cause=DiscardCause.RUN_ENTRY,
+        ledger=owner.epoch,
+        shared=True,
     )

@@ -3,19 +3,22 @@
 Proxies, not generators: an asynchronous generator around another would be closed by
 the event loop separately, at another time. Dropping a proxy drops the generator in it,
 whose own hook then closes it exactly as without a proxy.
+
+A run has an outer generator, which its stream iterates, and in it an inner one, which
+drives the supersteps. A step of the outer is a step of the inner, so that only one of
+them is watched: the outer, or the inner where a driver has no outer.
 """
 
+import sys
 import weakref
 from abc import abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Coroutine
 from typing import Any, Final
 
+from tenure.instrumentation._harmless import harmless, report_failure
 from tenure.instrumentation.agent_framework import _engine
-from tenure.instrumentation.agent_framework._acting import enter, leave
-from tenure.instrumentation.agent_framework._calls import (
-    Foreign,
-)
-from tenure.instrumentation.agent_framework._harmless import harmless
+from tenure.instrumentation.agent_framework._acting import Acting, enter, leave
+from tenure.instrumentation.agent_framework._calls import Foreign
 from tenure.instrumentation.agent_framework._loops import Cancelled
 from tenure.instrumentation.agent_framework._registry import Registry
 from tenure.instrumentation.agent_framework._tenures import Tenure
@@ -29,7 +32,7 @@ _TERMINAL: Final = {
 
 
 class Steps(AsyncGenerator[Any, Any]):
-    """A generator of the engine, whose steps are watched.
+    """A generator of the engine, whose end is watched.
 
     Args:
         generator: The engine's generator.
@@ -60,9 +63,9 @@ class Steps(AsyncGenerator[Any, Any]):
     async def aclose(self) -> None:
         """Close the generator."""
 
-    @abstractmethod
-    async def _take(self, step: Awaitable[Any]) -> Foreign:
-        """Take one step."""
+    def _take(self, step: Coroutine[Any, Any, Any]) -> Coroutine[Any, Any, Any]:
+        """Return what takes one step: the step itself, where nobody watches it."""
+        return step
 
     @property
     def _exhausted(self) -> bool:
@@ -70,8 +73,8 @@ class Steps(AsyncGenerator[Any, Any]):
         return getattr(self._generator, "ag_frame", None) is None
 
 
-class RunSteps(Steps):
-    """What a stream of the engine iterates: its end is the end of the run.
+class Stream(Steps):
+    """What a stream of the engine iterates: when it goes, its consumer has left.
 
     Args:
         generator: The engine's generator.
@@ -99,33 +102,14 @@ class RunSteps(Steps):
             tenure.driving = tenure.closing = False
             self._closed()
 
-    async def _take(self, step: Awaitable[Any]) -> Foreign:
-        tenure = self._tenure
-        if not tenure.started:
-            tenure.started = True
-            tenure.loop.find()
-        tenure.driving = True
-        try:
-            return await step
-        except BaseException as error:
-            self._stopped(error)
-            raise
-        finally:
-            tenure.driving = False
-
-    @harmless
-    def _stopped(self, error: BaseException) -> None:
-        if self._exhausted and not isinstance(error, GeneratorExit):
-            finish_with(self._tenure, error)
-
     @harmless
     def _closed(self) -> None:
         if self._exhausted:
             self._tenure.finish(Outcome.CANCELLED)
 
 
-class LoopSteps(Steps):
-    """What drives the supersteps, for either kind of driver: its steps act for the run.
+class WatchedStream(Stream):
+    """The same, of a run that is heard: its steps act for it, and its last ends it.
 
     Args:
         generator: The engine's generator.
@@ -133,60 +117,131 @@ class LoopSteps(Steps):
         registry: Where events come from.
     """
 
-    __slots__ = ("_registry",)
+    __slots__ = ("_acting", "_registry")
 
     def __init__(self, generator: Foreign, tenure: Tenure, registry: Registry) -> None:
         super().__init__(generator, tenure)
         self._registry: Final = registry
+        self._acting: Final = Acting(tenure, None)
+
+    async def _take(self, step: Awaitable[Any]) -> Foreign:
+        tenure = self._tenure
+        if not tenure.started:
+            tenure.started = True
+            tenure.loop.find()
+        tenure.driving = True
+        # The context variable is set around this one step and never across a `yield`.
+        token = enter(self._acting)
+        try:
+            event = await step
+        except BaseException as error:
+            leave(token)
+            self._stopped(error)
+            tenure.driving = False
+            raise
+        leave(token)
+        tenure.driving = False
+        surfaced(tenure, self._registry, event)
+        return event
+
+    @harmless
+    def _stopped(self, error: BaseException) -> None:
+        if self._exhausted and not isinstance(error, GeneratorExit):
+            finish_with(self._tenure, error)
+
+
+class Loop(Steps):
+    """What drives the supersteps inside a stream.
+
+    Args:
+        generator: The engine's generator.
+        tenure: The run.
+    """
+
+    __slots__ = ()
 
     async def aclose(self) -> None:
-        """Close the generator on behalf of its run."""
-        token = enter(self._tenure)
+        """Close the generator on behalf of its run; the engine does at every end."""
+        over = self._exhausted
+        token = enter(Acting(self._tenure, None))
         try:
             await self._generator.aclose()
         finally:
             leave(token)
-            self._closed()
-
-    async def _take(self, step: Awaitable[Any]) -> Foreign:
-        # The context variable is set around this one step and never across a `yield`.
-        token = enter(self._tenure)
-        try:
-            event = await step
-        finally:
-            leave(token)
-        self._surfaced(event)
-        return event
+            self._closed(over=over)
 
     @harmless
-    def _surfaced(self, event: Foreign) -> None:
-        tenure = self._tenure
-        if event.type == _engine.STATUS_EVENT:
-            tenure.terminal = _TERMINAL.get(str(getattr(event.state, "value", "")))
-            return
-        origin = self._registry.origins.get(event)
-        if origin is None or origin is tenure or origin.instance is not tenure.instance:
-            return
-        output = event.type in _engine.OUTPUT_EVENTS
-        tenure.recorder.foreign_delivery(
-            tenure.instance.owner,
-            DeliveryKind.OUTPUT if output else DeliveryKind.EVENT,
-            origin.epoch,
-            executor=getattr(event, "executor_id", None),
-        )
-
-    @harmless
-    def _closed(self) -> None:
+    def _closed(self, *, over: bool) -> None:
         tenure = self._tenure
         if tenure.driving or tenure.ended:
             return
-        # Nobody drives the run: the loop closes what its consumer has left.
-        if self._exhausted:
+        if over and not tenure.heard:
+            # It has run to its end, and nobody has watched the steps.
+            finish_with(tenure, sys.exc_info()[1] or StopAsyncIteration())
+        elif self._exhausted:
+            # Nobody drives the run: the event loop closes what its consumer has left.
             tenure.finish(Outcome.ABANDONED)
         else:
             # The collector had the loop close the inner generators too, and one of them
             # is still at it: its discard will be the end of the run.
             tenure.orphaned = True
+
+
+class WatchedLoop(Loop):
+    """What drives the supersteps for a driver that has no stream: its steps are told.
+
+    Args:
+        generator: The engine's generator.
+        tenure: The run.
+        registry: Where events come from.
+    """
+
+    __slots__ = ("_acting", "_registry")
+
+    def __init__(self, generator: Foreign, tenure: Tenure, registry: Registry) -> None:
+        super().__init__(generator, tenure)
+        self._registry: Final = registry
+        self._acting: Final = Acting(tenure, None)
+
+    async def _take(self, step: Awaitable[Any]) -> Foreign:
+        token = enter(self._acting)
+        try:
+            event = await step
+        finally:
+            leave(token)
+        surfaced(self._tenure, self._registry, event)
+        return event
+
+
+def surfaced(tenure: Tenure, registry: Registry, event: Foreign) -> None:
+    """Look at an event of the engine before its consumer does.
+
+    Args:
+        tenure: The run whose consumer gets it.
+        registry: Where events come from.
+        event: The event.
+    """
+    try:
+        if event.type == _engine.STATUS_EVENT:
+            state = str(getattr(event.state, "value", ""))
+            tenure.terminal = _TERMINAL.get(state)
+        elif registry.origins:
+            _tell_foreign(tenure, registry, event)
+    except Exception:  # noqa: BLE001 - telemetry must never raise into a run
+        report_failure()
+
+
+def _tell_foreign(tenure: Tenure, registry: Registry, event: Foreign) -> None:
+    origin = registry.origins.get(event)
+    if origin is None or origin is tenure or origin.instance is not tenure.instance:
+        return
+    output = event.type in _engine.OUTPUT_EVENTS
+    tenure.recorder.foreign_delivery(
+        tenure.instance.owner,
+        DeliveryKind.OUTPUT if output else DeliveryKind.EVENT,
+        origin.epoch,
+        executor=getattr(event, "executor_id", None),
+    )
 
 
 def finish_with(tenure: Tenure, error: BaseException) -> None:

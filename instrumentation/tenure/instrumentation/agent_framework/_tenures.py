@@ -15,6 +15,7 @@ from typing import Any, Final
 from tenure.instrumentation.agent_framework import _engine, _frames
 from tenure.instrumentation.agent_framework._loops import LoopReference
 from tenure.instrumentation.agent_framework._parts import Parts
+from tenure.instrumentation.listeners import anyone_listens
 from tenure.instrumentation.operations import Outcome, Owner, Trigger
 from tenure.instrumentation.recorder import InstanceRecorder, RunRecorder
 
@@ -49,6 +50,22 @@ class Tenure:
         run_id: Its identity.
         recorder: Whom it is told to.
         guarded: Whether the engine's own guard let it in.
+
+    Attributes:
+        fenced: Whether the run should no longer write: released or superseded.
+        heard: Whether anybody could hear of the run when it claimed. If not, its steps
+            are not watched: only what it might do to a later run is.
+        started: Whether anything has driven it.
+        driving: Whether its consumer is driving it now; of a heard run only.
+        closing: Whether its consumer is closing it now.
+        orphaned: Whether a part of it is still being closed though its driver has gone.
+        linked: Whether its span is linked to the engine's.
+        refcounted: Whether its stream went with its last reference.
+        dropped: How its stream went, once it has.
+        terminal: How the engine itself said that it ended.
+        superstep: Number of the current superstep.
+        released: Whether it has told that it is the owner no more.
+        ended: Whether its own cleanup has ended.
     """
 
     __slots__ = (
@@ -57,8 +74,10 @@ class Tenure:
         "dropped",
         "ended",
         "epoch",
+        "fenced",
         "frames",
         "guarded",
+        "heard",
         "instance",
         "linked",
         "loop",
@@ -86,6 +105,7 @@ class Tenure:
         self.owner: Final = Owner(epoch, run_id)
         self.recorder: Final = recorder
         self.guarded: Final = guarded
+        self.heard: Final = recorder.audible
         self.loop: Final = LoopReference()
         self.frames: Final[list[int]] = []
         self.started = False
@@ -97,13 +117,10 @@ class Tenure:
         self.dropped: Trigger | None = None
         self.terminal: Outcome | None = None
         self.superstep: int | None = None
+        # Invariant: set once the run was released or another has claimed.
+        self.fenced = False
         self.released = False
         self.ended = False
-
-    @property
-    def fenced(self) -> bool:
-        """Whether the run should no longer write: it was released or superseded."""
-        return self.released or self.epoch < self.instance.owner.epoch
 
     @property
     def trigger(self) -> Trigger | None:
@@ -115,7 +132,7 @@ class Tenure:
     def release(self, outcome: Outcome) -> None:
         """Tell that the run stops being the owner; a second call changes nothing."""
         if not self.released:
-            self.released = True
+            self.released = self.fenced = True
             self.recorder.release(self.instance.owner, outcome)
 
     def finish(self, outcome: Outcome, error: BaseException | None = None) -> None:
@@ -206,14 +223,27 @@ class Instance:
         self.flush()
         superseded = self._close_abandoned(free=free)
         tenure = Tenure(self, next(self._epochs), run_id, run, guarded=guarded)
+        if self.newest is not None:
+            self.newest.fenced = True
+        if not tenure.heard:
+            # Who stages is not noted while nobody listens: see `silent`.
+            self.writers.clear()
         self.newest = tenure
         self._open.append(tenure)
         run.claim(tenure.owner, superseded=superseded)
         return tenure
 
-    def has_only(self, tenure: Tenure) -> bool:
-        """Say whether no other run has cleanup left to do: nobody else can act."""
-        return len(self._open) == 1 and self._open[0] is tenure
+    @property
+    def silent(self) -> bool:
+        """Whether nobody would hear of what the owner does now."""
+        owner = self.newest
+        return owner is not None and not owner.heard and not anyone_listens()
+
+    @property
+    def only(self) -> Tenure | None:
+        """The owner, where no other run has cleanup left to do and so could act."""
+        alone = len(self._open) == 1 and self._open[0] is self.newest
+        return self.newest if alone else None
 
     def forget(self, tenure: Tenure) -> None:
         """Stop looking after a run whose cleanup has ended."""
@@ -230,6 +260,31 @@ class Instance:
                 # Another thread has told the rest.
                 return
             telling()
+
+    def note(self, key: str, epoch: int | None) -> None:
+        """Note who stages a key.
+
+        Args:
+            key: The key.
+            epoch: Epoch that stages it; `None` where that is unknown.
+        """
+        if epoch is None:
+            self.writers.pop(key, None)
+        else:
+            self.writers[key] = epoch
+
+    def catch_up(self, state: object) -> None:
+        """Note who staged what is staged now, where that was not noted at the time.
+
+        Args:
+            state: The engine's state object.
+        """
+        owner = self.newest
+        if owner is not None and not owner.heard:
+            epoch = None if self.only is None else owner.epoch
+            for key in staged_keys(state):
+                if epoch is None or key not in self.writers:
+                    self.note(key, epoch)
 
     def staged(self, state: object, acting: int) -> dict[str, int]:
         """Return each key that is staged now and the epoch that staged it.

@@ -21,6 +21,7 @@ from .abandoned import (
 )
 from .executors import (
     Asks,
+    AsksFirst,
     Does,
     Gates,
     Joins,
@@ -48,6 +49,7 @@ from .playing import (
     turns,
 )
 from .right import (
+    answered_half_of_a_fan_in,
     answered_request,
     cancelled_request,
     chain,
@@ -63,6 +65,7 @@ from .right import (
 __all__ = [
     "DISCARDS",
     "Asks",
+    "AsksFirst",
     "Does",
     "Gates",
     "Joins",
@@ -70,6 +73,7 @@ __all__ = [
     "Snapshots",
     "Told",
     "abandon",
+    "answered_half_of_a_fan_in",
     "answered_request",
     "background_write",
     "cancelled_request",

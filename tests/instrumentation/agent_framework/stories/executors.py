@@ -76,6 +76,20 @@ class Asks(Executor):
         await context.yield_output(f"{original}:{answer}")
 
 
+class AsksFirst(Executor):
+    """An executor that asks a human and sends the answer on."""
+
+    @handler
+    async def ask(self, message: str, context: WorkflowContext[str]) -> None:
+        await context.request_info(message, str)
+
+    @response_handler
+    async def answered(
+        self, original: str, answer: str, context: WorkflowContext[str]
+    ) -> None:
+        await context.send_message(f"{self.id}:{answer}")
+
+
 class Snapshots(Executor):
     """An executor whose snapshot names the run, and whose save can be held up."""
 

@@ -7,7 +7,16 @@ from agent_framework import (
     WorkflowExecutor,
 )
 
-from .executors import Asks, Does, Gates, Joins, SameObjects, Snapshots, one_executor
+from .executors import (
+    Asks,
+    AsksFirst,
+    Does,
+    Gates,
+    Joins,
+    SameObjects,
+    Snapshots,
+    one_executor,
+)
 from .playing import Told, play, tell
 
 
@@ -74,6 +83,24 @@ async def resumed_in_flight() -> Told:
 async def answered_request() -> Told:
     """A run waits for a human; another one brings the answer."""
     workflow = WorkflowBuilder(start_executor=Asks(id="asks")).build()
+    result = await workflow.run("a")
+    (request,) = result.get_request_info_events()
+    return tell(workflow, await workflow.run(responses={request.request_id: "yes"}))
+
+
+async def answered_half_of_a_fan_in() -> Told:
+    """A fan-in has one half when a run stops to wait for a human; the answer is the other."""
+
+    async def send(message: str, context: WorkflowContext[str, str]) -> None:
+        await context.send_message(f"{context._executor_id}:{message}")
+
+    router, halves = Does("r", send), [Does("p1", send), AsksFirst(id="p2")]
+    workflow = (
+        WorkflowBuilder(start_executor=router)
+        .add_fan_out_edges(router, halves)
+        .add_fan_in_edges(halves, Joins(id="j"))
+        .build()
+    )
     result = await workflow.run("a")
     (request,) = result.get_request_info_events()
     return tell(workflow, await workflow.run(responses={request.request_id: "yes"}))

@@ -1,0 +1,1 @@
+"""The reports of `tenure check`: one module per format."""

@@ -1,0 +1,68 @@
+"""A lineage of checkpoints that branches because a run went on after losing its place.
+
+A run that goes back to an earlier checkpoint on purpose branches too, and is no anomaly:
+the branch that it leaves was saved before it claimed. So two children of one parent are
+certain only if the older run saved when it had lost the instance already.
+"""
+
+from tenure.detectors._history import History, precedes
+from tenure.detectors._rules._report import report
+from tenure.detectors.anomalies import FORK, Certainty
+from tenure.detectors.findings import Finding
+from tenure.instrumentation.operations import CheckpointSave
+
+
+def fork(operation: CheckpointSave, history: History) -> tuple[Finding, ...]:
+    """Judge a saved checkpoint by its parent's other child, and by the owner."""
+    sibling = None
+    if operation.parent is not None and history.children is not None:
+        sibling = history.children.get(operation.parent)
+    if sibling is not None and sibling.run.run_id != operation.run.run_id:
+        found = _branched(operation, sibling, history)
+        if found is not None:
+            return (found,)
+    if operation.owner is None or operation.run.epoch >= operation.owner.epoch:
+        return ()
+    return (report(FORK, operation, history, variant="stale-save"),)
+
+
+def _branched(
+    operation: CheckpointSave, sibling: CheckpointSave, history: History
+) -> Finding | None:
+    older, newer = operation, sibling
+    if older.run.epoch > newer.run.epoch:
+        older, newer = newer, older
+    missing = _doubt(older, newer, history)
+    if missing is None:
+        return None
+    return report(
+        FORK,
+        older,
+        history,
+        variant="two-children",
+        certainty=Certainty.POSSIBLE if missing else Certainty.CERTAIN,
+        victim=newer.run.epoch,
+        witnesses=(newer,),
+        missing=missing,
+    )
+
+
+def _doubt(
+    older: CheckpointSave, newer: CheckpointSave, history: History
+) -> tuple[str, ...] | None:
+    """Name what is missing to call it a fork; `None` if the newer run only went back."""
+    after = newer.run.epoch > older.run.epoch
+    if older.owner is not None:
+        if after and older.owner.epoch >= newer.run.epoch:
+            return ()
+        if older.run.process == newer.run.process:
+            return None
+    claim = history.claim_of(newer.run.epoch)
+    if claim is not None and claim.run.run_id == newer.run.run_id:
+        if after and precedes(claim, older):
+            return ()
+        if precedes(older, claim):
+            return None
+    if older.run.process != newer.run.process:
+        return (f"the order of processes {older.run.process} and {newer.run.process}",)
+    return (f"the claim of epoch {newer.run.epoch}",)
