@@ -1,8 +1,8 @@
 """Values as bytes for checkpoints: registered data types only, never code.
 
 Loading builds what is registered here and nothing else: no import by name, no callable,
-no pickle. Values that a checkpoint cannot hold are refused when they are staged, so that the
-executor which made a bad value fails, and not the barrier.
+no pickle. Values that a checkpoint cannot hold are refused when they are staged, so
+that the executor which made a bad value fails, and not the barrier.
 
 msgpack has fewer types than Python. What it lacks is written as an extension whose
 payload is msgpack again.
@@ -15,7 +15,7 @@ import enum
 import threading
 import uuid
 from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
@@ -154,7 +154,7 @@ def _is_data(cls: type[Any]) -> bool:
 
 
 def _lower(value: Any, what: str) -> Any:  # noqa: ANN401 - any value
-    kind = type(value)
+    kind: type[Any] = value.__class__
     if kind in _PLAIN:
         return value
     if kind is int:
@@ -228,7 +228,7 @@ def _raise(code: int, data: memoryview) -> Any:  # noqa: ANN401 - any value
 
 
 def _hashable(key: Any) -> Any:  # noqa: ANN401 - any value
-    return tuple(key) if isinstance(key, list) else key
+    return tuple(cast("list[Any]", key)) if isinstance(key, list) else key
 
 
 def _build(tag: str, version: int, fields: dict[str, Any]) -> Any:  # noqa: ANN401

@@ -1,6 +1,6 @@
 """The loop that drives a run from its claim to its end."""
 
-from anyio import fail_after
+from anyio import fail_after, move_on_after
 
 from tenure.instrumentation.operations import DiscardCause, Outcome
 from tenure.runtime import _spawn
@@ -20,6 +20,10 @@ _TURNS = 8
 """How many supersteps a run may take before other tasks of the loop get a turn."""
 
 
+_GONE_AFTER = 1.0
+"""Seconds after which a waiting run looks whether the owner is still there."""
+
+
 async def drive(run: Run) -> None:
     """Drive `run` to its end; it stores its result or its error and never raises it.
 
@@ -32,9 +36,10 @@ async def drive(run: Run) -> None:
     voice = run.voice
     try:
         await _spawn.BEGINNING
-        turn = run.turn  # read once: another thread may grant it now
-        if turn is not None:
-            await turn.wait()
+        while (turn := run.turn) is not None:  # another thread may grant it now
+            with move_on_after(_GONE_AFTER):
+                await turn.wait()
+            run.instance.take_from_gone(run)
         if voice.recording:
             voice.make_current(None)
         keeper = run.instance.keeper

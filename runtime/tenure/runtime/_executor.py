@@ -104,8 +104,9 @@ class Executor:
         """
 
     def signature_lines(self) -> Iterator[str]:
-        """Yield what the signature of a graph has to see of this executor, besides its
-        class and its handlers; nothing by default.
+        """Yield what else the signature of a graph has to see of this executor.
+
+        Its class and its handlers are seen anyway.
         """
         return iter(())
 

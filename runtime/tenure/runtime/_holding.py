@@ -3,13 +3,12 @@
 import threading
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal, NamedTuple, get_args
 
 from tenure.instrumentation import InstanceRecorder, Recorder
 from tenure.instrumentation.operations import DiscardCause, Outcome, Owner
 from tenure.runtime import _spawn
-from tenure.runtime._checkpoint import EMPTY, PendingRequest, Store, no_values
+from tenure.runtime._checkpoint import EMPTY, PendingRequest, Store
 from tenure.runtime._epoch import Epoch, new_instance_suffix
 from tenure.runtime._graph import Graph
 from tenure.runtime._keeper import Keeper, Restored
@@ -26,8 +25,7 @@ POLICIES: Final[tuple[str, ...]] = get_args(ConflictPolicy)
 """All of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """What a superstep changes, once it is committed.
 
     Attributes:
@@ -36,7 +34,7 @@ class Change:
         settled: Ids of requests that were answered or withdrawn.
     """
 
-    writes: Mapping[str, Any] = field(default_factory=no_values)
+    writes: Mapping[str, Any] = EMPTY
     raised: tuple[PendingRequest, ...] = ()
     settled: tuple[str, ...] = ()
 
@@ -202,6 +200,25 @@ class Holding:
             granted, swept = self._take(self._queue.popleft())
         self._took_over(granted, run, swept)
         self._wake(granted)
+
+    def take_from_gone(self, run: Run) -> None:
+        """Take the instance for a waiting run whose predecessor nobody waits for.
+
+        A predecessor that was created without a loop, stalls, or whose loop is closed,
+        cannot say so itself.
+
+        Args:
+            run: A run in the queue; one that has been granted changes nothing.
+        """
+        with self._lock:
+            current = self._current
+            first = self._queue[0] if self._queue else None
+            if first is not run or current is None or not current.gone:
+                return
+            self._queue.popleft()
+            _, swept = self._take(run)
+        run.turn = None
+        self._took_over(run, current, swept)
 
     def lost(self, run: Run) -> None:
         """End a run that can do nothing any more, because its event loop is closed."""

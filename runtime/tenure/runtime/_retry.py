@@ -8,8 +8,8 @@ from dataclasses import dataclass
 class Retry:
     """Try an invocation again, with exponential backoff and jitter.
 
-    Each attempt stages into a fresh ledger: a failed one leaves nothing. Outputs that it
-    had yielded have reached a stream already; a result does not hold them.
+    Each attempt stages into a fresh ledger: a failed one leaves nothing. Outputs that
+    it had yielded have reached a stream already; a result does not hold them.
 
     Attributes:
         attempts: How many attempts there are in all.
@@ -31,6 +31,6 @@ class Retry:
 
     def covers(self, error: BaseException) -> bool:
         """Say whether `error` is worth another attempt."""
-        if isinstance(self.on, tuple):
-            return isinstance(error, self.on)
-        return self.on(error)
+        if callable(self.on):
+            return self.on(error)
+        return isinstance(error, self.on)

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Callable, Iterator
 from types import CodeType
-from typing import Any
+from typing import Any, cast
 
 from tenure.runtime._graph import (
     Edge,
@@ -84,6 +84,9 @@ def _value(value: object) -> str:
         return _code_object(value)
     if isinstance(value, _PLAIN):
         return repr(value)
-    if isinstance(value, tuple | frozenset):
-        return f"{type(value).__name__}{sorted(map(_value, value))}"
+    if isinstance(value, tuple):
+        return f"tuple{[_value(item) for item in cast('tuple[object]', value)]}"
+    if isinstance(value, frozenset):
+        members = cast("frozenset[object]", value)
+        return f"frozenset{sorted(_value(item) for item in members)}"
     return type(value).__qualname__

@@ -83,16 +83,16 @@ class Turn:
             MessageTypeError: There is none: a factory's executors differ in what they
                 take.
         """
+        handler = self.dispatch.find(message)
+        if handler is not None:
+            return handler
         if type(message) is Answer:
             data, response = message.request.data, message.response
             responder = self.dispatch.find_responder(data, response)
             if responder is not None:
                 return responder
-        handler = self.dispatch.find(message)
-        if handler is None:
-            takes = f"{self.page.executor!r} takes {self.dispatch.takes()}"
-            raise MessageTypeError("", type(message).__qualname__, (takes,))
-        return handler
+        takes = f"{self.page.executor!r} takes {self.dispatch.takes()}"
+        raise MessageTypeError("", type(message).__qualname__, (takes,))
 
     def mark(self) -> tuple[Any, int, int, int]:
         """Return what was staged, sent, yielded and asked so far, for `go_back`."""
@@ -330,10 +330,14 @@ class Supersteps:
     def _change(self, turns: list[Turn]) -> Change:
         """Join what all executors did, in graph order."""
         run = self._run
-        writes = run.ledger.merge(run.instance.state_values)
-        raised = [request for turn in turns for request in turn.raised]
-        settled = [key for turn in turns for key in turn.settled]
-        return Change(writes, tuple(raised), tuple(settled))
+        raised: tuple[PendingRequest, ...] = ()
+        settled: tuple[str, ...] = ()
+        for turn in turns:
+            if turn.raised:
+                raised += tuple(turn.raised)
+            if turn.settled:
+                settled += tuple(turn.settled)
+        return Change(run.ledger.merge(run.instance.state_values), raised, settled)
 
     async def _work(self, turn: Turn) -> None:
         """Let one executor handle its messages, one at a time."""
@@ -383,6 +387,8 @@ class Supersteps:
             if turn.dispatch.guarded:
                 with time_limit(turn.dispatch.executor):
                     await _call(handler, delivery.message, context)
+            elif type(handler) is Handler and handler.is_async:
+                await handler.call(delivery.message, context)
             else:
                 await _call(handler, delivery.message, context)
         except BaseException as exc:

@@ -442,6 +442,6 @@ class CheckpointMismatchError(CheckpointError):
     def __str__(self) -> str:
         return (
             f"checkpoint {self.checkpoint_id!r} was taken of another graph (signature "
-            f"{self.found}, this one is {self.expected}): its executors, types, edges or "
-            f"conditions have changed since"
+            f"{self.found}, this one is {self.expected}): its executors, types, edges "
+            f"or conditions have changed since"
         )

@@ -49,12 +49,12 @@ class _Kept:
     position: int = 0
     head: str | None = None
     since_full: int = FULL_EVERY
-    checkpoints: dict[str, Checkpoint] = field(default_factory=dict)
-    full: dict[str, dict[str, Any]] = field(default_factory=dict)
+    checkpoints: dict[str, Checkpoint] = field(default_factory=dict[str, Checkpoint])
+    full: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
 
 
 class MemoryStore:
-    """Keeps checkpoints in memory. Values need not be registered: nothing is encoded."""
+    """Keeps checkpoints in memory. Nothing is encoded, so no type needs registering."""
 
     def __init__(self) -> None:
         self._instances: Final[dict[str, _Kept]] = {}

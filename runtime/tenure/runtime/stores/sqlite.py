@@ -2,9 +2,9 @@
 
 The fence is the first clause of the transaction that keeps the checkpoint, so no clock
 takes part: a process that was paused and wakes up to commit finds another epoch in the
-row and changes nothing. WAL with `synchronous=FULL` keeps what was acknowledged across a
-power failure. One file per instance, because a process that is stopped in the middle of
-a transaction blocks every writer of its file.
+row and changes nothing. WAL with `synchronous=FULL` keeps what was acknowledged across
+a power failure. One file per instance, because a process that is stopped in the middle
+of a transaction blocks every writer of its file.
 """
 
 import hashlib
