@@ -15,7 +15,7 @@ import enum
 import threading
 import uuid
 from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -217,7 +217,7 @@ def _raise(code: int, data: memoryview) -> Any:  # noqa: ANN401 - any value
         case 4:
             return _build(*payload)
         case 5:
-            return {_hashable(key): item for key, item in payload}
+            return dict(payload)
         case 6:
             return int(payload, 16)
         case 7:
@@ -225,10 +225,6 @@ def _raise(code: int, data: memoryview) -> Any:  # noqa: ANN401 - any value
             return _MOMENT_READERS[name](text)
         case _:
             raise CheckpointError("a value cannot be read", f"extension {code}")
-
-
-def _hashable(key: Any) -> Any:  # noqa: ANN401 - any value
-    return tuple(cast("list[Any]", key)) if isinstance(key, list) else key
 
 
 def _build(tag: str, version: int, fields: dict[str, Any]) -> Any:  # noqa: ANN401

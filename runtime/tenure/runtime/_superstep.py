@@ -83,14 +83,14 @@ class Turn:
             MessageTypeError: There is none: a factory's executors differ in what they
                 take.
         """
-        handler = self.dispatch.find(message)
-        if handler is not None:
-            return handler
+        found: Handler | ResponseHandler | None
         if type(message) is Answer:
             data, response = message.request.data, message.response
-            responder = self.dispatch.find_responder(data, response)
-            if responder is not None:
-                return responder
+            found = self.dispatch.find_responder(data, response)
+        else:
+            found = self.dispatch.find(message)
+        if found is not None:
+            return found
         takes = f"{self.page.executor!r} takes {self.dispatch.takes()}"
         raise MessageTypeError("", type(message).__qualname__, (takes,))
 
