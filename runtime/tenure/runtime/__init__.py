@@ -19,6 +19,7 @@ from tenure.runtime._events import (
     RunEnded,
     RunFailed,
     RunStarted,
+    SubworkflowEvent,
     SuperstepCompleted,
     SuperstepStarted,
     WorkflowEvent,
@@ -39,6 +40,7 @@ from tenure.runtime._retry import Retry
 from tenure.runtime._run import RunResult
 from tenure.runtime._state import StateSnapshot
 from tenure.runtime._stream import RunStream
+from tenure.runtime._subworkflow import WorkflowExecutor
 from tenure.runtime._workflow import Workflow
 from tenure.runtime.errors import (
     CheckpointError,
@@ -115,6 +117,7 @@ __all__ = [
     "StateTypeError",
     "Store",
     "StreamConsumedError",
+    "SubworkflowEvent",
     "SuperstepCompleted",
     "SuperstepStarted",
     "UnknownRequestError",
@@ -125,6 +128,7 @@ __all__ = [
     "WorkflowContext",
     "WorkflowError",
     "WorkflowEvent",
+    "WorkflowExecutor",
     "WriteConflictError",
     "append",
     "executor",

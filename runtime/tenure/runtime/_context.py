@@ -1,10 +1,12 @@
 """What an executor may do: read, stage, send, yield."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Generator, Mapping
+from collections.abc import Awaitable, Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
 
+from tenure.runtime._checkpoint import PendingRequest
 from tenure.runtime._epoch import Epoch, RunId
+from tenure.runtime._events import WorkflowEvent
 from tenure.runtime._isolation import IMMUTABLE, isolate
 from tenure.runtime._keys import DELETED, MISSING, StateKey
 from tenure.runtime._ledger import Page
@@ -79,6 +81,16 @@ class WorkflowContext(ABC, Generic[S, W]):
 
     @property
     @abstractmethod
+    def request_id(self) -> str | None:
+        """In a response handler, the request that is answered."""
+
+    @property
+    @abstractmethod
+    def leads_on(self) -> bool:
+        """Whether an edge leaves this executor."""
+
+    @property
+    @abstractmethod
     def kwargs(self) -> Mapping[str, Any]:
         """The keyword arguments that the run was started with, read-only."""
 
@@ -93,6 +105,14 @@ class WorkflowContext(ABC, Generic[S, W]):
     @abstractmethod
     def _request(self, data: Any, response_type: Any) -> None:  # noqa: ANN401
         """Put a question to the outside."""
+
+    @abstractmethod
+    def forward(self, event: WorkflowEvent) -> None:
+        """Hand an event of a sub-workflow to the consumer; the engine's own use."""
+
+    @abstractmethod
+    def pass_on(self, requests: Sequence[PendingRequest]) -> None:
+        """Make requests of a sub-workflow this run's own; the engine's own use."""
 
     @abstractmethod
     def _check_kept(self, value: Any, what: str) -> None:  # noqa: ANN401

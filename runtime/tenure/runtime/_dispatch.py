@@ -3,15 +3,9 @@
 import typing
 from typing import Any, Final, cast
 
-from tenure.runtime._executor import HANDLER_MARK, RESPONSE_MARK, Executor
+from tenure.runtime._executor import Executor
 from tenure.runtime._guarded import is_guarded
-from tenure.runtime._handlers import (
-    Handler,
-    ResponseHandler,
-    Written,
-    read_handler,
-    read_response_handler,
-)
+from tenure.runtime._handlers import Handler, ResponseHandler
 from tenure.runtime._types import (
     accepts,
     alternatives,
@@ -50,10 +44,7 @@ class Dispatch:
         self.executor: Final = owner
         self.guarded: Final = is_guarded(owner)
         self.executor_id: Final = owner.id
-        self.handlers: Final = tuple(
-            read_handler(Written(owner.id, call, source, workflow))
-            for call, source in owner.written(HANDLER_MARK)
-        )
+        self.handlers: Final = owner.read_handlers(workflow)
         if not self.handlers:
             raise DefinitionError(
                 workflow,
@@ -61,10 +52,7 @@ class Dispatch:
                 "Mark a method `async def …(self, message: T, ctx: "
                 "WorkflowContext[S, W])` with @handler",
             )
-        self.responders: Final = tuple(
-            read_response_handler(Written(owner.id, call, source, workflow))
-            for call, source in owner.written(RESPONSE_MARK)
-        )
+        self.responders: Final = owner.read_responders(workflow)
         self.by_class: Final = all(is_plain(one.message) for one in self.handlers)
         self._found: Final[dict[type, Handler | None]] = {}
         self._elements: Final = tuple(

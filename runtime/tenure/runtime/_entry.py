@@ -92,7 +92,7 @@ async def _restore(
     resume: bool,
 ) -> None:
     restored = await keeper.restore(checkpoint_id, strict=resume)
-    run.instance.replace(restored)
+    run.instance.replace(restored.state, restored.requests)
     keeper.head = checkpoint_id
     standing = restored.checkpoint.standing
     if resume or standing.snapshots:

@@ -124,6 +124,21 @@ class ExecutorFailed(WorkflowEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class SubworkflowEvent(WorkflowEvent):
+    """A run of a sub-workflow tells something.
+
+    Attributes:
+        superstep: Number of the parent's superstep, from 1.
+        path: Executors that lead to it, the outermost first.
+        event: What it tells; it names its own run.
+    """
+
+    superstep: int
+    path: tuple[str, ...]
+    event: WorkflowEvent
+
+
+@dataclass(frozen=True, slots=True)
 class RunFailed(WorkflowEvent):
     """The run has failed and owns nothing any more.
 

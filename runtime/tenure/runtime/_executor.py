@@ -4,6 +4,13 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, Final, Generic, TypeVar, overload
 
 from tenure.runtime._context import WorkflowContext
+from tenure.runtime._handlers import (
+    Handler,
+    ResponseHandler,
+    Written,
+    read_handler,
+    read_response_handler,
+)
 from tenure.runtime._retry import Retry
 
 HANDLER_MARK: Final = "__tenure_handler__"
@@ -109,6 +116,34 @@ class Executor:
         Its class and its handlers are seen anyway.
         """
         return iter(())
+
+    def read_handlers(self, workflow: str) -> tuple[Handler, ...]:
+        """Return its handlers; the builder asks.
+
+        Args:
+            workflow: Name of the workflow, for errors.
+
+        Raises:
+            DefinitionError: One cannot be understood.
+        """
+        return tuple(
+            read_handler(Written(self.id, call, source, workflow))
+            for call, source in self.written(HANDLER_MARK)
+        )
+
+    def read_responders(self, workflow: str) -> tuple[ResponseHandler, ...]:
+        """Return its handlers of answers; the builder asks.
+
+        Args:
+            workflow: Name of the workflow, for errors.
+
+        Raises:
+            DefinitionError: One cannot be understood.
+        """
+        return tuple(
+            read_response_handler(Written(self.id, call, source, workflow))
+            for call, source in self.written(RESPONSE_MARK)
+        )
 
     @property
     def has_snapshot(self) -> bool:

@@ -11,7 +11,7 @@ from tenure.runtime import _spawn
 from tenure.runtime._checkpoint import EMPTY, PendingRequest, Store
 from tenure.runtime._epoch import Epoch, new_instance_suffix
 from tenure.runtime._graph import Graph
-from tenure.runtime._keeper import Keeper, Restored
+from tenure.runtime._keeper import Keeper
 from tenure.runtime._mailbox import Router
 from tenure.runtime._ownership import Ownership
 from tenure.runtime._run import Run
@@ -155,11 +155,18 @@ class Holding:
         predecessor, swept = takeover or (None, {})
         self._tell_takeover(run, predecessor, swept)
 
-    def replace(self, restored: Restored) -> None:
-        """Hold what a checkpoint brings back."""
+    def replace(
+        self, state: dict[str, Any], requests: Mapping[str, PendingRequest]
+    ) -> None:
+        """Hold what a checkpoint brings back.
+
+        Args:
+            state: The whole state.
+            requests: Requests that wait for an answer, by id.
+        """
         with self._lock:
-            self._state.replace(restored.state)
-        self.requests = restored.requests
+            self._state.replace(state)
+        self.requests = requests
 
     def release(self, run: Run, outcome: Outcome) -> None:
         """End the tenure of `run`, and let the next one in the queue begin its own.

@@ -2,7 +2,7 @@
 
 import contextvars
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
@@ -91,6 +91,7 @@ class Run:
         "ended",
         "epoch",
         "error",
+        "forward",
         "index",
         "instance",
         "kwargs",
@@ -137,6 +138,8 @@ class Run:
         self.successor: Owner | None = None
         # Whom a claim replaced and what it swept, until a store has numbered the claim.
         self.takeover: tuple[Run | None, dict[str, int]] | None = None
+        # Where its events go as well: to the run of a parent workflow.
+        self.forward: Callable[[WorkflowEvent], None] | None = None
         # Requests that were pending when it ended.
         self.requests: tuple[PendingRequest, ...] = ()
         self.index = 0
@@ -238,6 +241,8 @@ class Run:
         self._log.append(entry)
         if self.buffer is not None:
             self.buffer.put(entry)
+        if self.forward is not None:
+            self.forward(kind(self.run_id, self.epoch, self._seq, *facts))
 
     def result(self) -> RunResult:
         """Return what the run has brought.

@@ -2,7 +2,7 @@
 
 import inspect
 import secrets
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final
@@ -21,8 +21,10 @@ from tenure.runtime._events import (
     ExecutorInvoked,
     OutputYielded,
     RequestRaised,
+    SubworkflowEvent,
     SuperstepCompleted,
     SuperstepStarted,
+    WorkflowEvent,
 )
 from tenure.runtime._graph import FanInEdge
 from tenure.runtime._guarded import place_of, time_limit, with_retries
@@ -108,11 +110,12 @@ class Turn:
 class Invocation(WorkflowContext[Any, Any]):
     """The engine's side of a context: one executor handling one message."""
 
-    __slots__ = ("_executor_id", "_run", "_span", "_turn")
+    __slots__ = ("_executor_id", "_request_id", "_run", "_span", "_turn")
 
     def __init__(self, run: Run, turn: Turn, span: Span | None) -> None:
         page = turn.page
         self._over = False
+        self._request_id: str | None = None
         self._page = page
         self._run: Final = run
         self._turn: Final = turn
@@ -175,9 +178,42 @@ class Invocation(WorkflowContext[Any, Any]):
         """Whether what it writes reaches nobody any more."""
         return self._over or not self._page.open
 
+    def answers(self, answer: Answer) -> None:
+        """Take note which request it answers."""
+        self._request_id = answer.request.request_id
+
     def end(self) -> None:
         """Take no more: a task or thread that outlives the invocation comes late."""
         self._over = True
+
+    @property
+    def request_id(self) -> str | None:
+        """In a response handler, the request that is answered."""
+        return self._request_id
+
+    @property
+    def leads_on(self) -> bool:
+        """Whether an edge leaves this executor."""
+        return bool(self._turn.router.edges)
+
+    def forward(self, event: WorkflowEvent) -> None:
+        """Hand an event of a sub-workflow to the consumer, with its path."""
+        run = self._run
+        path: tuple[str, ...] = (self._executor_id,)
+        if isinstance(event, SubworkflowEvent):
+            path, event = (self._executor_id, *event.path), event.event
+        run.note(SubworkflowEvent, run.index, path, event)
+
+    def pass_on(self, requests: Sequence[PendingRequest]) -> None:
+        """Make requests of a sub-workflow this run's own, under their ids."""
+        known = self._run.instance.requests
+        self._turn.raised.extend(
+            PendingRequest(
+                one.request_id, self._executor_id, one.data, one.response_type
+            )
+            for one in requests
+            if one.request_id not in known
+        )
 
     def _send(self, message: Any, target: str | None) -> None:  # noqa: ANN401
         if self.late:
@@ -444,6 +480,7 @@ async def _call(
     """Hand a message, or an answer and what was asked, to a handler."""
     arguments: tuple[Any, ...] = (message, context)
     if isinstance(handler, ResponseHandler):
+        context.answers(message)
         arguments = (message.request.data, message.response, context)
     if handler.is_async:
         await handler.call(*arguments)

@@ -62,6 +62,16 @@ class Workflow:
         return self._graph
 
     @property
+    def routers(self) -> Mapping[str, Router]:
+        """Where messages of each executor go."""
+        return self._routers
+
+    @property
+    def recorder(self) -> Recorder:
+        """Who tells what happens."""
+        return self._recorder
+
+    @property
     def state(self) -> StateSnapshot:
         """Committed state of the default instance, as a snapshot."""
         return self._default.state
