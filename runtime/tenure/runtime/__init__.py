@@ -9,6 +9,7 @@ from tenure.instrumentation.operations import Outcome
 from tenure.runtime._builder import ExecutorRef, WorkflowBuilder
 from tenure.runtime._checkpoint import Checkpoint, CheckpointInfo, PendingRequest, Store
 from tenure.runtime._context import WorkflowContext
+from tenure.runtime._drawing import to_dot, to_mermaid
 from tenure.runtime._epoch import Epoch, RunId
 from tenure.runtime._events import (
     ExecutorCompleted,
@@ -136,6 +137,8 @@ __all__ = [
     "last",
     "register_state_type",
     "response_handler",
+    "to_dot",
+    "to_mermaid",
 ]
 
 
