@@ -9,6 +9,7 @@ from tenure.instrumentation.operations import Outcome
 from tenure.runtime._builder import ExecutorRef, WorkflowBuilder
 from tenure.runtime._checkpoint import Checkpoint, CheckpointInfo, PendingRequest, Store
 from tenure.runtime._context import WorkflowContext
+from tenure.runtime._detached import AttachedStream
 from tenure.runtime._drawing import to_dot, to_mermaid
 from tenure.runtime._epoch import Epoch, RunId
 from tenure.runtime._events import (
@@ -51,6 +52,7 @@ from tenure.runtime.errors import (
     DeadlineError,
     DefinitionError,
     EventLoopError,
+    EventsMissedError,
     ExecutorError,
     IsolationError,
     MessageTypeError,
@@ -58,6 +60,7 @@ from tenure.runtime.errors import (
     ReducerError,
     ResponseTypeError,
     RunError,
+    RunNotFoundError,
     StateTypeError,
     StreamConsumedError,
     UnknownRequestError,
@@ -73,6 +76,7 @@ if TYPE_CHECKING:
     from tenure.runtime.stores.sqlite import SqliteStore
 
 __all__ = [
+    "AttachedStream",
     "Case",
     "Checkpoint",
     "CheckpointError",
@@ -85,6 +89,7 @@ __all__ = [
     "DefinitionError",
     "Epoch",
     "EventLoopError",
+    "EventsMissedError",
     "Executor",
     "ExecutorCompleted",
     "ExecutorError",
@@ -109,6 +114,7 @@ __all__ = [
     "RunFailed",
     "RunHandle",
     "RunId",
+    "RunNotFoundError",
     "RunResult",
     "RunStarted",
     "RunStream",

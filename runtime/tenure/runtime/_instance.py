@@ -14,8 +14,10 @@ from tenure.runtime._beginning import (
     Withdrawal,
 )
 from tenure.runtime._checkpoint import CheckpointInfo, PendingRequest, Store
+from tenure.runtime._detached import AttachedStream, DetachedRuns, ReplayBuffer
+from tenure.runtime._epoch import RunId
 from tenure.runtime._graph import Graph
-from tenure.runtime._handle import RunHandle
+from tenure.runtime._handle import RunHandle, begin
 from tenure.runtime._holding import POLICIES, ConflictPolicy, Holding
 from tenure.runtime._isolation import isolate
 from tenure.runtime._keeper import Keeper
@@ -63,6 +65,7 @@ class Instance:
         self._graph: Final = graph
         self._on_conflict: Final = on_conflict
         self._holding: Final = Holding(graph, routers, key, recorder, store)
+        self._detached: Final = DetachedRuns()
 
     def __repr__(self) -> str:
         return f"<Instance {self.key!r} of workflow {self._graph.name!r}>"
@@ -158,6 +161,71 @@ class Instance:
         run = self._start(beginning, on_conflict, kwargs, deadline, events, stall_after)
         return RunStream(run, events)
 
+    def start(
+        self,
+        message: Any = NOTHING,  # noqa: ANN401 - a message is any value
+        *,
+        responses: Mapping[str, Any] | None = None,
+        checkpoint_id: str | None = None,
+        on_conflict: ConflictPolicy | None = None,
+        deadline: float | None = None,
+        keep_events: int = 1000,
+        **kwargs: Any,  # noqa: ANN401 - handed to executors as they are
+    ) -> RunId:
+        """Start a run that goes on by itself, whoever reads it or leaves.
+
+        Call it in a running event loop. `attach` reads its events, as often as one
+        likes; the run never waits for a reader.
+
+        Args:
+            message: As in `run`.
+            responses: As in `run`.
+            checkpoint_id: As in `run`.
+            on_conflict: As in `run`.
+            deadline: As in `run`.
+            keep_events: How many of its newest events can be read again.
+            **kwargs: Read by executors as `ctx.kwargs`.
+
+        Returns:
+            Identity of the run.
+
+        Raises:
+            WorkflowBusyError: A live run owns the instance, and the policy is to
+                reject.
+            EventLoopError: No event loop runs in this thread.
+        """
+        if keep_events < 1:
+            raise ValueError(f"keep_events={keep_events}: keep at least one event")
+        beginning = self._beginning(message, responses, checkpoint_id)
+        events = ReplayBuffer(keep_events)
+        run = self._start(beginning, on_conflict, kwargs, deadline, events)
+        begin(run)
+        self._detached.add(run, events)
+        return run.run_id
+
+    def attach(self, run_id: str, *, after: int = 0) -> AttachedStream:
+        """Read the events of a run that `start` has started.
+
+        Args:
+            run_id: Identity of the run.
+            after: Number of the last event that the reader has had; 0 for none.
+
+        Raises:
+            RunNotFoundError: There is no such run, or it ended long ago.
+        """
+        return self._detached.attach(run_id, after)
+
+    async def cancel(self, run_id: str) -> None:
+        """Cancel a run that `start` has started, and wait for its clean-up.
+
+        Args:
+            run_id: Identity of the run.
+
+        Raises:
+            RunNotFoundError: There is no such run, or it ended long ago.
+        """
+        await self._detached.cancel(run_id)
+
     def resume(
         self,
         *,
@@ -232,7 +300,7 @@ class Instance:
         on_conflict: ConflictPolicy | None,
         kwargs: Mapping[str, Any],
         deadline: float | None = None,
-        buffer: EventBuffer | None = None,
+        buffer: EventBuffer | ReplayBuffer | None = None,
         stall_after: float = 30.0,
     ) -> Run:
         policy = on_conflict or self._on_conflict

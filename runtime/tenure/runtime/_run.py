@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from tenure.instrumentation import RunRecorder
 from tenure.instrumentation.operations import Outcome, Owner, Trigger
@@ -17,11 +17,37 @@ from tenure.runtime._events import WorkflowEvent
 from tenure.runtime._ledger import Ledger
 from tenure.runtime._mailbox import Mailbox
 from tenure.runtime._ownership import NOBODY
-from tenure.runtime._stream_buffer import Entry, EventBuffer
+from tenure.runtime._stream_buffer import Entry
 from tenure.runtime.errors import OwnershipLostError
 
 if TYPE_CHECKING:
     from tenure.runtime._holding import Holding
+
+
+class Buffer(Protocol):
+    """Where a run's consumer reads events."""
+
+    @property
+    def full(self) -> bool:
+        """Whether the run has to wait for its consumer."""
+        ...
+
+    def put(self, entry: Entry) -> None:
+        """Add an event."""
+        ...
+
+    def close(self) -> None:
+        """Say that no event follows."""
+        ...
+
+    async def room(self) -> None:
+        """Wait until there is room."""
+        ...
+
+    def unread_for(self) -> float:
+        """Return for how many seconds it has been full and nobody has read."""
+        ...
+
 
 KEPT_EVENTS: Final = 1000
 """How many of its newest events a run keeps, whatever its length."""
@@ -115,7 +141,7 @@ class Run:
         instance: "Holding",
         beginning: Beginning,
         kwargs: Mapping[str, Any],
-        buffer: EventBuffer | None = None,
+        buffer: Buffer | None = None,
         stall_after: float = 30.0,
         deadline: float | None = None,
     ) -> None:

@@ -7,6 +7,8 @@ from typing import Any, Final
 
 from tenure.instrumentation import Recorder
 from tenure.runtime._checkpoint import PendingRequest, Store
+from tenure.runtime._detached import AttachedStream
+from tenure.runtime._epoch import RunId
 from tenure.runtime._graph import Graph
 from tenure.runtime._handle import RunHandle
 from tenure.runtime._holding import ConflictPolicy
@@ -161,6 +163,39 @@ class Workflow:
             stall_after=stall_after,
             **kwargs,
         )
+
+    def start(
+        self,
+        message: Any = NOTHING,  # noqa: ANN401 - a message is any value
+        *,
+        responses: Mapping[str, Any] | None = None,
+        checkpoint_id: str | None = None,
+        on_conflict: ConflictPolicy | None = None,
+        deadline: float | None = None,
+        keep_events: int = 1000,
+        **kwargs: Any,  # noqa: ANN401 - handed to executors as they are
+    ) -> RunId:
+        """Start a run of the default instance that goes on by itself.
+
+        See `Instance.start`.
+        """
+        return self._default.start(
+            message,
+            responses=responses,
+            checkpoint_id=checkpoint_id,
+            on_conflict=on_conflict,
+            deadline=deadline,
+            keep_events=keep_events,
+            **kwargs,
+        )
+
+    def attach(self, run_id: str, *, after: int = 0) -> AttachedStream:
+        """Read the events of a run that `start` has started; see `Instance.attach`."""
+        return self._default.attach(run_id, after=after)
+
+    async def cancel(self, run_id: str) -> None:
+        """Cancel a run that `start` has started; see `Instance.cancel`."""
+        await self._default.cancel(run_id)
 
     def resume(
         self,

@@ -15,6 +15,8 @@ WorkflowError
 │  ├─ ResponseTypeError (TypeError)      an answer is not of the type that was asked for
 │  ├─ StateTypeError (TypeError)         a checkpoint cannot hold values of this type
 │  ├─ IsolationError (TypeError)         a value cannot be copied, hence not isolated
+│  ├─ RunNotFoundError (LookupError)     no run of that id can be attached to
+│  ├─ EventsMissedError (LookupError)    events that were asked for are not kept
 │  ├─ StreamConsumedError                a stream is iterated only once
 │  └─ EventLoopError                     the run's event loop is closed, or another one
 ├─ OwnershipLostError                    a successor owns the instance now
@@ -324,6 +326,47 @@ class StateTypeError(RunError, TypeError):
         return (
             f"{self.what}: checkpoints cannot hold a value of type {self.value_type}. "
             f"Use plain data, or call register_state_type({self.value_type})"
+        )
+
+
+class RunNotFoundError(RunError, LookupError):
+    """No run of that id can be attached to.
+
+    Args:
+        run_id: What was asked for.
+    """
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(run_id)
+        self.run_id = run_id
+
+    def __str__(self) -> str:
+        return (
+            f"there is no detached run {self.run_id}: it was not started with "
+            f"workflow.start, or it ended long ago"
+        )
+
+
+class EventsMissedError(RunError, LookupError):
+    """The next event for a reader is not kept any more.
+
+    Args:
+        run_id: The run.
+        after: Number of the last event that the reader has had.
+        first: Number of the oldest event that is kept.
+    """
+
+    def __init__(self, run_id: str, after: int, first: int) -> None:
+        super().__init__(run_id, after, first)
+        self.run_id = run_id
+        self.after = after
+        self.first = first
+
+    def __str__(self) -> str:
+        return (
+            f"run {self.run_id}: events {self.after + 1} to {self.first - 1} are not "
+            f"kept any more. Attach after={self.first - 1}, or start the run with a "
+            f"larger keep_events"
         )
 
 

@@ -1,6 +1,7 @@
 """`tenure graph`: finds a workflow and draws it."""
 
 import importlib
+import inspect
 import json
 import shutil
 import subprocess
@@ -56,7 +57,7 @@ def find_workflow(reference: str) -> Workflow:
         found: Any = importlib.import_module(module_name)
         for name in path.split("."):
             found = getattr(found, name)
-        if callable(found) and not isinstance(found, Workflow):
+        if inspect.isroutine(found):
             found = found()
     except Exception as error:
         raise CommandError(
