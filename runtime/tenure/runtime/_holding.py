@@ -6,14 +6,15 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 from tenure.instrumentation import InstanceRecorder, Recorder
-from tenure.instrumentation.operations import DiscardCause, Outcome, Owner
+from tenure.instrumentation.operations import CommitCause, DiscardCause, Outcome, Owner
 from tenure.runtime import _spawn
-from tenure.runtime._checkpoint import EMPTY, PendingRequest, Store
-from tenure.runtime._epoch import Epoch, new_instance_suffix
+from tenure.runtime._checkpoint import EMPTY, Claimed, PendingRequest
+from tenure.runtime._epoch import Epoch
 from tenure.runtime._graph import Graph
-from tenure.runtime._keeper import Keeper
+from tenure.runtime._keeper import Durability, Keeper, Restored
 from tenure.runtime._mailbox import Router
-from tenure.runtime._ownership import Ownership
+from tenure.runtime._mouths import mouth_of
+from tenure.runtime._ownership import NOBODY, Ownership
 from tenure.runtime._run import Run
 from tenure.runtime._state import CommittedState, StateSnapshot
 from tenure.runtime.errors import OwnershipLostError, RunError, WorkflowBusyError
@@ -39,17 +40,27 @@ class Change(NamedTuple):
     settled: tuple[str, ...] = ()
 
 
+UNCHANGED: Final = Change()
+"""Nothing changes."""
+
+
 class Holding:
     """What runs own in turn: state, requests, and the word that says who the owner is.
 
     Claims may come from any thread.
+
+    With a store there are two words. The one here is claimed in the call that creates a
+    run and fences the runs of this process at once. The store's has the epochs, and
+    decides what is committed. From the moment at which a run has its epoch, the state
+    in memory is that run's to change, and nobody else's: whatever a predecessor has
+    still committed, the head that came with the epoch says so.
 
     Args:
         graph: The workflow's graph.
         routers: Where messages of each executor go.
         key: Key of the instance.
         recorder: Who tells what happens.
-        store: Where the instance is kept, if it is.
+        durability: How the instance is kept, if it is.
     """
 
     def __init__(
@@ -58,17 +69,23 @@ class Holding:
         routers: Mapping[str, Router],
         key: str,
         recorder: Recorder,
-        store: Store | None,
+        durability: Durability | None,
     ) -> None:
         self.key: Final = key
-        # Processes share an instance of a store; in memory, a name is not enough.
-        self.id: Final = f"{key}@{new_instance_suffix()}" if store is None else key
         self.graph: Final = graph
         self.routers: Final = routers
-        self.recorder: Final[InstanceRecorder] = recorder.instance(graph.name, self.id)
-        self.keeper: Final = None if store is None else Keeper(store, graph, key)
+        self.keeper: Final = (
+            None if durability is None else Keeper(durability, graph, key)
+        )
+        store = None if durability is None else durability.store
+        self.recorder: Final[InstanceRecorder] = mouth_of(
+            recorder, graph.name, key, None if store is None else store.id
+        )
+        self.id: Final = self.recorder.instance
         # Requests that wait for an answer. Invariant: replaced as a whole.
         self.requests: Mapping[str, PendingRequest] = EMPTY
+        # Writes that a store failed to keep: the next checkpoint has them too.
+        self.unsaved: Mapping[str, Any] = EMPTY
         # Held for claims, commits and releases: no await and no foreign code inside.
         # A finalizer never takes it, because it may interrupt whoever holds it.
         self._lock: Final = threading.Lock()
@@ -77,6 +94,11 @@ class Holding:
         # Invariant: the run that owns the instance now, or `None`.
         self._current: Run | None = None
         self._queue: Final[deque[Run]] = deque()
+        # With a store: the newest epoch that this process has got, the run that got it
+        # and has not released it, and the checkpoint that the memory reflects.
+        self._newest: Owner = NOBODY
+        self._confirmed: Run | None = None
+        self._head: str | None = None
 
     def snapshot(self) -> StateSnapshot:
         """Return the committed state as it is now."""
@@ -85,8 +107,11 @@ class Holding:
 
     @property
     def owner(self) -> Owner:
-        """The newest claim, whether released since or not."""
-        return self._ownership.owner
+        """The newest claim, whether released since or not.
+
+        With a store, the newest that has its epoch, as far as this process knows.
+        """
+        return self._ownership.owner if self.keeper is None else self._newest
 
     @property
     def held(self) -> bool:
@@ -100,31 +125,50 @@ class Holding:
         """Committed values for the owner's superstep; not a snapshot."""
         return self._state.values
 
-    def commit(self, run: Run, change: Change) -> None:
+    def commit(
+        self, run: Run, change: Change, checkpoint_id: str | None = None
+    ) -> bool:
         """Make visible what `run` has done in this superstep, all or nothing.
 
         Args:
             run: Who commits.
             change: What changes.
+            checkpoint_id: The checkpoint that has it. With a store, the store has
+                decided about the commit before.
+
+        Returns:
+            Whether it was made visible here. If not, a successor has its epoch already,
+            and has this commit from the store.
 
         Raises:
-            OwnershipLostError: The run does not own the instance any more. With a store
-                the store has decided that before.
+            OwnershipLostError: The run does not own the instance any more.
         """
         with self._lock:
             owner = self._ownership.owner
             if self.keeper is not None:
+                if self._confirmed is not run:
+                    return False
                 owner = run.owner
-            elif not self._ownership.owns(run.epoch):
+                self._head = checkpoint_id
+            elif not self._ownership.owns(run.rank):
                 raise OwnershipLostError("commit", run.epoch, owner.epoch)
             self._state.commit(change.writes)
-        if change.raised or change.settled:
-            self.requests = self.requests_after(change)
+            if change.raised or change.settled:
+                self.requests = self.requests_after(change)
+            run.requests = self.requests
+        self._tell_commit(run, owner, change)
+        return True
+
+    def _tell_commit(self, run: Run, owner: Owner, change: Change) -> None:
         voice = run.voice
-        if voice.telling or voice.measuring:
-            writes = change.writes
-            staged = dict.fromkeys(writes, int(run.epoch)) if writes else {}
+        if not (voice.telling or voice.measuring):
+            return
+        writes = change.writes
+        staged = dict.fromkeys(writes, int(run.epoch)) if writes else {}
+        if run.index:
             voice.commit(owner, staged, index=run.index)
+        elif change != UNCHANGED:
+            voice.commit(owner, staged, cause=CommitCause.RUN_ENTRY)
 
     def requests_after(self, change: Change) -> Mapping[str, PendingRequest]:
         """Return the requests that wait once `change` is committed."""
@@ -135,38 +179,76 @@ class Holding:
         }
         return {**left, **{one.request_id: one for one in change.raised}}
 
-    def confirm(self, run: Run, epoch: Epoch) -> None:
+    # What runs do with it where it is kept in a store.
+
+    @property
+    def head(self) -> str | None:
+        """The checkpoint that the state and the requests in memory are those of."""
+        return self._head
+
+    def confirm(self, run: Run, claimed: Claimed) -> None:
         """Take note of the epoch that the store gave to a run's claim.
 
         Args:
             run: A run that has claimed in this process.
-            epoch: Its number in the store.
+            claimed: What the store has answered.
 
         Raises:
             OwnershipLostError: A successor has claimed meanwhile, in this process.
         """
         with self._lock:
-            owner = self._ownership.confirm(run.epoch, epoch)
-            if owner is None:
-                newest = self._ownership.owner.epoch
-                raise OwnershipLostError("claim", run.epoch, newest)
-            run.own(owner)
-        takeover, run.takeover = run.takeover, None
-        predecessor, swept = takeover or (None, {})
-        self._tell_takeover(run, predecessor, swept)
+            stands = self._current is run
+            previous, before = self._confirmed, self._newest.epoch
+            newest = claimed.epoch > before
+            if newest:
+                self._newest = Owner(claimed.epoch, run.run_id)
+                self._confirmed = run
+                run.own(self._newest)
+                run.head, run.position = claimed.head, claimed.position
+        if newest:
+            # Each epoch follows the one below it: the store says that that one is over,
+            # and by whom only if it was another process's.
+            replaced = claimed.epoch - 1
+            known = previous is None and replaced == before
+            self._tell_claim(run, previous, None if known else replaced or None)
+        if not (stands and newest):
+            raise OwnershipLostError("claim", run.epoch, self._newest.epoch)
 
-    def replace(
-        self, state: dict[str, Any], requests: Mapping[str, PendingRequest]
-    ) -> None:
+    def replace(self, run: Run, restored: Restored) -> None:
         """Hold what a checkpoint brings back.
 
         Args:
-            state: The whole state.
-            requests: Requests that wait for an answer, by id.
+            run: For whom.
+            restored: What it brings.
+
+        Raises:
+            OwnershipLostError: A successor has its epoch already.
         """
         with self._lock:
-            self._state.replace(state)
-        self.requests = requests
+            if self._confirmed is not run:
+                raise OwnershipLostError("restore", run.epoch, self._newest.epoch)
+            self._hold(restored)
+
+    def refresh(self, restored: Restored, since: str | None) -> bool:
+        """Hold what the store has, for nobody, if nothing has changed meanwhile.
+
+        Args:
+            restored: What the store has.
+            since: The memory's head when the store was asked.
+
+        Returns:
+            Whether the memory reflects it now.
+        """
+        with self._lock:
+            if self._current is None and self._head == since:
+                self._hold(restored)
+            return self._head == restored.checkpoint.checkpoint_id
+
+    def _hold(self, restored: Restored) -> None:
+        self._state.replace(restored.state)
+        self.requests = restored.requests
+        self.unsaved = EMPTY
+        self._head = restored.checkpoint.checkpoint_id
 
     def release(self, run: Run, outcome: Outcome) -> None:
         """End the tenure of `run`, and let the next one in the queue begin its own.
@@ -179,14 +261,17 @@ class Holding:
         with self._lock:
             if run in self._queue:
                 self._queue.remove(run)
-            released = self._ownership.release(run.epoch)
+            released = self._ownership.release(run.rank)
             if released:
                 self._current = None
                 if outcome is not Outcome.COMPLETED:
                     # A thread of an executor may outlive the run, and go on reading.
                     self._state.branch()
                 granted = self._grant_next()
-        if released:
+            if self._confirmed is run:
+                self._confirmed = None
+        # With a store a run tells its own end, if no successor has told it before.
+        if released if self.keeper is None else run.epoch:
             run.voice.release(run.owner, outcome)
         if granted is not None:
             self._took_over(granted, None, {})
@@ -247,12 +332,13 @@ class Holding:
         Raises:
             WorkflowBusyError: One does, and the policy is to reject.
         """
+        run.policy = policy
         try:
             predecessor, swept = self._claim(run, policy)
         except RunError as exc:
             run.voice.ended(Outcome.FAILED, exc)
             raise
-        if run.epoch:
+        if run.rank:
             self._took_over(run, predecessor, swept)
 
     def _claim(
@@ -274,7 +360,11 @@ class Holding:
         """Make `run` the owner, whoever was it; return what was swept. Lock held."""
         predecessor = self._current
         owner = self._ownership.claim(run.run_id)
-        run.own(owner)
+        run.rank = Epoch(owner.epoch)
+        if self.keeper is None:
+            run.own(owner)
+        else:
+            owner = Owner(0, run.run_id)  # it has no epoch yet
         self._current = run
         if predecessor is None:
             return run, {}
@@ -293,12 +383,11 @@ class Holding:
     ) -> None:
         """Record a claim, and end the run that it replaced.
 
-        With a store the claim has no number yet: it is recorded when the store answers.
+        With a store the claim has no epoch yet: it is recorded when the store answers.
         """
         if self.keeper is None:
-            self._tell_takeover(run, predecessor, swept)
-        else:
-            run.takeover = (predecessor, swept)
+            replaced = None if predecessor is None else int(predecessor.epoch)
+            self._tell_claim(run, predecessor, replaced, swept)
         if predecessor is None:
             return
         if predecessor.task is None:
@@ -306,21 +395,28 @@ class Holding:
         elif not predecessor.cancel():
             self.lost(predecessor)
 
-    def _tell_takeover(
-        self, run: Run, predecessor: Run | None, swept: dict[str, int]
+    def _tell_claim(
+        self,
+        run: Run,
+        predecessor: Run | None,
+        replaced: int | None,
+        swept: Mapping[str, int] | None = None,
     ) -> None:
         """Record a claim: first that it ended another's tenure, last what it swept."""
         if predecessor is None:
-            run.voice.claim(run.owner)
+            run.voice.claim(run.owner, superseded=replaced)
             return
         predecessor.voice.release(predecessor.owner, Outcome.SUPERSEDED)
-        run.voice.claim(run.owner, superseded=int(predecessor.epoch))
-        run.voice.discard(
-            run.owner,
-            swept,
-            cause=DiscardCause.SWEEP,
-            ledger=int(predecessor.epoch),
-        )
+        run.voice.claim(run.owner, superseded=replaced)
+        if swept is None:
+            swept = predecessor.take_swept()
+        if swept is not None:
+            run.voice.discard(
+                run.owner,
+                swept,
+                cause=DiscardCause.SWEEP,
+                ledger=int(predecessor.epoch),
+            )
 
     def _wake(self, run: Run) -> None:
         turn, run.turn = run.turn, None

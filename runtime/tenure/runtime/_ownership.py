@@ -45,21 +45,6 @@ class Ownership:
         self._held = True
         return self._owner
 
-    def confirm(self, claimed: Epoch, epoch: Epoch) -> Owner | None:
-        """Give a claim the number that a store has for it, if it still stands.
-
-        Args:
-            claimed: The claim's number so far.
-            epoch: Its number in the store, which is not below.
-
-        Returns:
-            The owner with its new number; `None` if the claim does not stand any more.
-        """
-        if not self.owns(claimed):
-            return None
-        self._owner = Owner(max(epoch, claimed), self._owner.run_id)
-        return self._owner
-
     def owns(self, epoch: Epoch) -> bool:
         """Say whether `epoch` is the owner's and has not been released."""
         return self._held and self._owner.epoch == epoch

@@ -11,7 +11,7 @@ from tenure.instrumentation import RunRecorder
 from tenure.instrumentation.operations import Outcome, Owner, Trigger
 from tenure.runtime import _spawn
 from tenure.runtime._beginning import Beginning
-from tenure.runtime._checkpoint import PendingRequest
+from tenure.runtime._checkpoint import EMPTY, PendingRequest
 from tenure.runtime._epoch import Epoch, RunId, new_run_id
 from tenure.runtime._events import WorkflowEvent
 from tenure.runtime._ledger import Ledger
@@ -123,15 +123,19 @@ class Run:
         "kwargs",
         "ledger",
         "loop",
+        "lost",
         "mailbox",
         "outcome",
         "outputs",
         "owner",
+        "policy",
+        "position",
+        "rank",
         "requests",
         "run_id",
         "stall_after",
         "successor",
-        "takeover",
+        "swept",
         "turn",
         "voice",
     )
@@ -162,12 +166,20 @@ class Run:
         self.ledger = Ledger(self.epoch)
         self.turn: _spawn.Signal | None = None
         self.successor: Owner | None = None
-        # Whom a claim replaced and what it swept, until a store has numbered the claim.
-        self.takeover: tuple[Run | None, dict[str, int]] | None = None
-        # Where its events go as well: to the run of a parent workflow.
-        self.forward: Callable[[WorkflowEvent], None] | None = None
-        # Requests that were pending when it ended.
-        self.requests: tuple[PendingRequest, ...] = ()
+        # Its claim in this process; 0 while it has none. Without a store, the epoch.
+        self.rank = Epoch(0)
+        # What it does if it finds the instance owned.
+        self.policy = "reject"
+        # What it had staged when it was fenced, until somebody has told of that.
+        self.swept: dict[str, int] | None = None
+        # With a store: the checkpoint that it follows, how many commits came before,
+        # whether the store has refused it, and whether it has given the instance back.
+        self.head: str | None = None
+        self.position = 0
+        self.lost = False
+        self.final = False
+        # Requests that were pending at its last commit.
+        self.requests: Mapping[str, PendingRequest] = EMPTY
         self.index = 0
         self.outputs: list[Any] = []
         self.outcome: Outcome | None = None
@@ -190,7 +202,18 @@ class Run:
     def fence(self, successor: Owner) -> dict[str, int]:
         """Take note that `successor` owns the instance now; return what it swept."""
         self.successor = successor
-        return self.ledger.close()
+        self.swept = self.ledger.close()
+        return self.swept
+
+    def take_swept(self) -> dict[str, int] | None:
+        """Return what was swept, to whoever tells of it first; `None` to others."""
+        swept, self.swept = self.swept, None
+        return swept
+
+    def lose(self) -> None:
+        """Take note that the store has another owner, and end."""
+        self.lost = True
+        self._cancel()
 
     @property
     def abandoned(self) -> Trigger | None:
@@ -218,9 +241,10 @@ class Run:
         """Refuse to go on for a run that no longer owns, or that nobody waits for.
 
         Raises:
-            OwnershipLostError: It was superseded, or its consumer has left.
+            OwnershipLostError: It was superseded, here or in another process, or its
+                consumer has left.
         """
-        if self.successor is not None or self._abandoned is not None:
+        if self.successor is not None or self._abandoned is not None or self.lost:
             newest = self.instance.owner.epoch
             raise OwnershipLostError("commit", self.epoch, newest)
 
@@ -284,7 +308,7 @@ class Run:
             self.run_id,
             self.epoch,
             self.index,
-            self.requests,
+            tuple(self.requests.values()),
             self._seq - len(self._log),
             tuple(self._log),
         )
