@@ -16,7 +16,7 @@ CHECK := $(VENV)/.tenure-check
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test check lint types format bench wheel-test clean
+.PHONY: help demo test check lint types format bench matrix wheel-test clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -48,11 +48,14 @@ format: $(CHECK) ## let ruff arrange the sources
 bench: $(TEST) ## measure what safety and telemetry cost
 	$(BIN)/python -m benchmarks $(ARGS)
 
+matrix: $(TEST) ## play the stories on every version of agent-framework
+	$(BIN)/python tests/matrix/run.py $(ARGS)
+
 wheel-test: $(CHECK) ## build the wheel and test it where no source is in reach
 	.ci/wheel-test $(ARGS)
 
 clean: ## remove the environment, what was built, and every cache
-	rm -rf $(VENV) dist build .coverage .hypothesis
+	rm -rf $(VENV) .venvs dist build .coverage .hypothesis
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -68,6 +71,7 @@ $(DEMO): pyproject.toml $(BASE)
 $(TEST): pyproject.toml $(BASE)
 	@echo 'Installing tenure and what its tests need into $(VENV) (once)'
 	@$(PIP) --editable . --group test
+	@.ci/browser
 	@touch $@ $(DEMO)
 
 $(CHECK): $(TEST)

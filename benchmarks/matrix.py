@@ -84,6 +84,7 @@ def _against_asyncio(
 
 
 _CHAIN: Final = "chain 1000 --rounds 9"
+_FOREIGN: Final = "chain 300 --rounds 7"
 _TRACED: Final = "traced 1000 --rounds 5"
 _FAN: Final = "fan 10 --workers 1000 --warm 1 --rounds 5"
 
@@ -164,6 +165,22 @@ MATRIX: Final = (
         "concurrent 1000 --rounds 5",
         target=3,
         neighbour="concurrent 1000 --rounds 1",
+    ),
+    Row(
+        label="instrumented",
+        title="agent-framework, chain: the instrumentor, nobody listens",
+        unit="superstep",
+        subject=Spec(NEIGHBOUR, f"{_FOREIGN} --opt instrumented=1"),
+        floor=Spec(NEIGHBOUR, _FOREIGN),
+        target=1.15,
+    ),
+    Row(
+        label="instrumented-detect",
+        title="the same, with a detector that listens",
+        unit="superstep",
+        subject=Spec(NEIGHBOUR, f"{_FOREIGN} --opt listen=1"),
+        floor=Spec(NEIGHBOUR, _FOREIGN),
+        target=1.4,
     ),
     Row(
         label="growth-chain",

@@ -41,7 +41,7 @@ class EventStream(StreamingResponse):
     async def stream_response(self, send: Send) -> None:
         try:
             await super().stream_response(send)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, the reader is told
             _logger.warning("An answer ends early: %s", error)
             told = reading.message("failed", {"reason": str(error)}).encode()
             await send({"type": "http.response.body", "body": told})
@@ -67,9 +67,7 @@ def create_app(
         if not question:
             return Response("ask a question", status_code=400)
         asked = reading.Request(question, pace, request.is_disconnected)
-        return EventStream(
-            reader(engine, asked), headers={"cache-control": "no-store"}
-        )
+        return EventStream(reader(engine, asked), headers={"cache-control": "no-store"})
 
     async def state(request: Request) -> Response:
         return JSONResponse(dict(engine.state()))

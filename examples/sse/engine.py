@@ -4,10 +4,10 @@ from collections.abc import AsyncIterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
-from steps import Output
+from steps import Progress
 
 
-class Busy(Exception):
+class BusyError(Exception):
     """The engine refuses a question while it works on another."""
 
 
@@ -33,12 +33,12 @@ class Engine(Protocol):
         """Start a run.
 
         Raises:
-            Busy: Another run is under way.
+            BusyError: Another run is under way.
         """
         ...
 
-    def output(self, event: object) -> Output | None:
-        """Return the output that `event` tells of, if it does."""
+    def progress(self, event: object) -> Progress | None:
+        """Return what `event` means to a reader, if anything."""
         ...
 
     def state(self) -> Mapping[str, Any]:

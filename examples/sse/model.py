@@ -1,11 +1,11 @@
 """The model that writes answers: a pretended one, or one behind HTTP.
 
-Either writes an answer in pieces, over a while, and must be told to stop: it would
-else go on writing, and billing, for a reader who has left. To tell it takes a while too.
+Either writes an answer in pieces, over a while, and must be told to stop: it would else
+go on writing, and billing, for a reader who has left. To tell it takes a while as well.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 from uuid import uuid4
 
@@ -20,7 +20,7 @@ STOPPING_TAKES: Final = 0.08
 class Generation(Protocol):
     """An answer that is being written."""
 
-    def pieces(self) -> AsyncIterator[str]:
+    def pieces(self) -> AsyncGenerator[str]:
         """Return what the model writes, a sentence or so at a time."""
         ...
 
@@ -43,7 +43,7 @@ class PretendedGeneration:
     def __init__(self, passages: Sequence[str]) -> None:
         self._passages: Final = passages
 
-    async def pieces(self) -> AsyncIterator[str]:
+    async def pieces(self) -> AsyncGenerator[str]:
         await asyncio.sleep(FIRST_PIECE_AFTER)
         for number, passage in enumerate(self._passages):
             if number:
@@ -75,12 +75,12 @@ class HttpGeneration:
         self._address: Final = f"/generations/{uuid4()}"
         self._asked: Final = {"question": question, "passages": list(passages)}
 
-    async def pieces(self) -> AsyncIterator[str]:
+    async def pieces(self) -> AsyncGenerator[str]:
         asking = self._client.stream("POST", self._address, json=self._asked)
         async with asking as response:
             response.raise_for_status()
             async for line in response.aiter_lines():
-                yield line
+                yield line  # noqa: ASYNC119 - the drafter closes this generator
 
     async def stop(self) -> None:
         await self._client.delete(self._address)

@@ -11,9 +11,19 @@ from agent_framework import (
     WorkflowException,
     handler,
 )
-from engine import Busy, Run
+from engine import BusyError, Run
 from model import Model
-from steps import Brief, Draft, Output, Piece, Published, draft, publish, retrieve
+from steps import (
+    Brief,
+    Draft,
+    Piece,
+    Progress,
+    Published,
+    Superstep,
+    draft,
+    publish,
+    retrieve,
+)
 
 from tenure.instrumentation.agent_framework import AgentFrameworkInstrumentor
 
@@ -62,12 +72,12 @@ class AgentFramework:
         try:
             return self._workflow.run(question, stream=True)
         except WorkflowException as error:
-            raise Busy(str(error)) from error
+            raise BusyError(str(error)) from error
 
-    def output(self, event: object) -> Output | None:
-        if getattr(event, "type", None) != "output":
-            return None
-        return event.data  # type: ignore[attr-defined]
+    def progress(self, event: Any) -> Progress | None:
+        if event.type == "superstep_started":
+            return Superstep(event.iteration)
+        return event.data if event.type == "output" else None
 
     def state(self) -> Mapping[str, Any]:
         # The engine shows its committed state nowhere else. Keys that begin with an

@@ -6,11 +6,22 @@ from typing import Any, Final
 
 from engine import Run
 from model import Model
-from steps import Brief, Draft, Output, Piece, Published, draft, publish, retrieve
+from steps import (
+    Brief,
+    Draft,
+    Piece,
+    Progress,
+    Published,
+    Superstep,
+    draft,
+    publish,
+    retrieve,
+)
 
 from tenure.runtime import (
     Executor,
     OutputYielded,
+    SuperstepStarted,
     WorkflowBuilder,
     WorkflowContext,
     handler,
@@ -59,7 +70,9 @@ class Tenure:
         # being written; and the old reader may have left without our knowing yet.
         return self._workflow.stream(question, on_conflict="supersede")
 
-    def output(self, event: object) -> Output | None:
+    def progress(self, event: object) -> Progress | None:
+        if isinstance(event, SuperstepStarted):
+            return Superstep(event.superstep)
         return event.data if isinstance(event, OutputYielded) else None
 
     def state(self) -> Mapping[str, Any]:

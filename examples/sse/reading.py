@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from engine import Engine
-from steps import Output, Piece
+from steps import Piece, Progress, Published, Superstep
 
 
 @dataclass(frozen=True)
@@ -38,22 +38,25 @@ def message(event: str, data: Mapping[str, Any]) -> str:
     return f"event: {event}\ndata: {json.dumps(data)}\n\n"
 
 
-def messages(output: Output | None) -> Iterator[str]:
-    """Return what a client is told of an output: a piece goes out word by word."""
-    if isinstance(output, Piece):
-        for word in output.text.split():
-            yield message("word", {"text": word})
-    elif output is not None:
-        yield message("published", asdict(output))
+def messages(progress: Progress | None) -> Iterator[str]:
+    """Return what a reader is told: a piece goes out word by word."""
+    match progress:
+        case Superstep(number):
+            yield message("superstep", {"number": number})
+        case Piece(text):
+            for word in text.split():
+                yield message("word", {"text": word})
+        case Published():
+            yield message("published", asdict(progress))
 
 
 END: Final = message("end", {})
 
 
 async def plain(engine: Engine, request: Request) -> AsyncIterator[str]:
-    """Pass on each output at once: nearly always, this waits for the run."""
+    """Pass on everything at once: nearly always, this waits for the run."""
     async for event in engine.ask(request.question):
-        for told in messages(engine.output(event)):
+        for told in messages(engine.progress(event)):
             yield told
     yield END
 
@@ -61,7 +64,7 @@ async def plain(engine: Engine, request: Request) -> AsyncIterator[str]:
 async def typewriter(engine: Engine, request: Request) -> AsyncIterator[str]:
     """Pause between words, so that they can be read: this waits beside the run."""
     async for event in engine.ask(request.question):
-        for number, told in enumerate(messages(engine.output(event))):
+        for number, told in enumerate(messages(engine.progress(event))):
             if number:
                 await asyncio.sleep(request.pace)
             yield told
@@ -69,11 +72,11 @@ async def typewriter(engine: Engine, request: Request) -> AsyncIterator[str]:
 
 
 async def polling(engine: Engine, request: Request) -> AsyncIterator[str]:
-    """Ask before each output whether anybody still reads."""
+    """Ask before each event whether anybody still reads."""
     async for event in engine.ask(request.question):
         if await request.disconnected():
             break
-        for told in messages(engine.output(event)):
+        for told in messages(engine.progress(event)):
             yield told
     yield END
 
@@ -84,7 +87,7 @@ async def queue(engine: Engine, request: Request) -> AsyncIterator[str]:
 
     async def read() -> None:
         async for event in engine.ask(request.question):
-            for told in messages(engine.output(event)):
+            for told in messages(engine.progress(event)):
                 waiting.put_nowait(told)
 
     reading = asyncio.create_task(read())
@@ -102,10 +105,10 @@ async def block(engine: Engine, request: Request) -> AsyncIterator[str]:
     """Type as `typewriter` does, in a block whose end is the end of the run."""
     async with engine.ask(request.question) as events:
         async for event in events:
-            for number, told in enumerate(messages(engine.output(event))):
+            for number, told in enumerate(messages(engine.progress(event))):
                 if number:
                     await asyncio.sleep(request.pace)
-                yield told
+                yield told  # noqa: ASYNC119 - uvicorn never leaves it here
     yield END
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import Awaitable, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -51,6 +52,13 @@ class Draft:
 
 
 @dataclass(frozen=True)
+class Superstep:
+    """Progress: a superstep of the workflow begins."""
+
+    number: int
+
+
+@dataclass(frozen=True)
 class Piece:
     """Progress: a sentence or so of the draft."""
 
@@ -66,6 +74,7 @@ class Published:
 
 
 Output = Piece | Published
+Progress = Superstep | Output
 
 
 async def retrieve(question: str, ctx: Context) -> None:
@@ -82,9 +91,10 @@ async def draft(brief: Brief, model: Model, ctx: Context) -> None:
     generation = model.generate(brief.question, passages)
     written: list[str] = []
     try:
-        async for piece in generation.pieces():
-            written.append(piece)
-            await ctx.yield_output(Piece(piece))
+        async with aclosing(generation.pieces()) as pieces:
+            async for piece in pieces:
+                written.append(piece)
+                await ctx.yield_output(Piece(piece))
     except asyncio.CancelledError:
         # The reader has left. The model bills for what it writes until it has stopped,
         # so this call must get through, even if the run is cancelled once more.

@@ -6,13 +6,17 @@ import pytest
 
 from tenure.detectors import Detector, Finding
 from tenure.instrumentation.operations import (
+    CheckpointRestore,
+    CheckpointSave,
     Claim,
     Commit,
     CommitCause,
     DeliveryKind,
     Discard,
     DiscardCause,
+    Execute,
     ForeignDelivery,
+    ForeignRead,
     Late,
     LateKind,
     Operation,
@@ -20,6 +24,9 @@ from tenure.instrumentation.operations import (
     Owner,
     Release,
     RunRef,
+    SuperstepEnd,
+    SuperstepStart,
+    Trigger,
     WriteSet,
 )
 
@@ -65,10 +72,93 @@ class Scene:
         return self.feed(Claim(**self.head(run, UNSAID), superseded=superseded))
 
     def release(
-        self, epoch: int, *, run_id: str = "", process: str = "p"
+        self,
+        epoch: int,
+        *,
+        run_id: str = "",
+        process: str = "p",
+        trigger: Trigger | None = None,
     ) -> tuple[Finding, ...]:
         run = self.run(epoch, run_id=run_id, process=process)
-        return self.feed(Release(**self.head(run, UNSAID), outcome=Outcome.COMPLETED))
+        return self.feed(
+            Release(
+                **self.head(run, UNSAID), outcome=Outcome.COMPLETED, trigger=trigger
+            )
+        )
+
+    def start(self, epoch: int, index: int) -> tuple[Finding, ...]:
+        head = self.head(self.run(epoch), UNSAID)
+        return self.feed(SuperstepStart(**head, index=index))
+
+    def end(self, epoch: int, index: int) -> tuple[Finding, ...]:
+        head = self.head(self.run(epoch), UNSAID)
+        return self.feed(SuperstepEnd(**head, index=index))
+
+    def execute(
+        self,
+        epoch: int,
+        executor: str,
+        *,
+        index: int | None = 1,
+        reads: tuple[str, ...] = (),
+        writes: tuple[str, ...] | None = (),
+        omitted: int = 0,
+        reduced: tuple[str, ...] = (),
+        isolated: bool = False,
+        error: str | None = None,
+    ) -> tuple[Finding, ...]:
+        staged = None if writes is None else dict.fromkeys(writes, epoch)
+        return self.feed(
+            Execute(
+                **self.head(self.run(epoch), UNSAID),
+                executor=executor,
+                index=index,
+                reads=reads,
+                writes=write_set(staged, omitted),
+                reduced=reduced,
+                isolated=isolated,
+                error=error,
+            )
+        )
+
+    def read(
+        self, epoch: int, key: str, writer: int, *, owner: object = UNSAID
+    ) -> tuple[Finding, ...]:
+        return self.feed(
+            ForeignRead(**self.head(self.run(epoch), owner), key=key, writer=writer)
+        )
+
+    def save(
+        self,
+        epoch: int,
+        checkpoint: str,
+        *,
+        parent: str | None = None,
+        parts: dict[str, int] | None = None,
+        taken: tuple[str, ...] | None = None,
+        process: str = "p",
+        owner: object = UNSAID,
+    ) -> tuple[Finding, ...]:
+        return self.feed(
+            CheckpointSave(
+                **self.head(self.run(epoch, process=process), owner),
+                checkpoint=checkpoint,
+                parent=parent,
+                parts=None if parts is None else tuple(parts.items()),
+                taken=taken,
+            )
+        )
+
+    def restore(
+        self, epoch: int, checkpoint: str, parts: dict[str, int] | None = None
+    ) -> tuple[Finding, ...]:
+        return self.feed(
+            CheckpointRestore(
+                **self.head(self.run(epoch), UNSAID),
+                checkpoint=checkpoint,
+                parts=None if parts is None else tuple(parts.items()),
+            )
+        )
 
     def discard(
         self,
@@ -78,6 +168,9 @@ class Scene:
         omitted: int = 0,
         fenced: bool = False,
         ledger: int | None = None,
+        shared: bool = False,
+        snapshots: tuple[str, ...] = (),
+        trigger: Trigger | None = None,
         owner: object = UNSAID,
         cause: DiscardCause = DiscardCause.ABANDONED,
     ) -> tuple[Finding, ...]:
@@ -88,6 +181,9 @@ class Scene:
                 cause=cause,
                 fenced=fenced,
                 ledger=ledger,
+                shared=shared,
+                snapshots=snapshots,
+                trigger=trigger,
             )
         )
 
@@ -99,6 +195,7 @@ class Scene:
         omitted: int = 0,
         owner: object = UNSAID,
         inherited: tuple[int, ...] = (),
+        index: int | None = None,
         cause: CommitCause = CommitCause.SUPERSTEP,
         process: str = "p",
     ) -> tuple[Finding, ...]:
@@ -108,6 +205,7 @@ class Scene:
                 writes=write_set(writes, omitted),
                 cause=cause,
                 inherited=inherited,
+                index=index,
             )
         )
 
@@ -116,6 +214,7 @@ class Scene:
         epoch: int,
         *,
         ledger: int | None = None,
+        shared: bool = False,
         owner: object = UNSAID,
         kind: LateKind = LateKind.STAGE,
     ) -> tuple[Finding, ...]:
@@ -126,6 +225,7 @@ class Scene:
                 kind=kind,
                 writes=writes,
                 ledger=ledger,
+                shared=shared,
             )
         )
 

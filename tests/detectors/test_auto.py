@@ -7,39 +7,23 @@ import json
 import os
 import subprocess
 import sys
+from importlib.metadata import requires
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 import tenure.detectors.auto
 from tenure.detectors import Channel
 from tenure.detectors.auto import announce_from_environment, detect_from_environment
 from tenure.instrumentation import TelemetryConfigError
+from tenure.instrumentation.agent_framework import AgentFrameworkInstrumentor
 
 COMMAND = Path(sys.executable).parent / "opentelemetry-instrument"
-STORIES = Path(__file__).parents[1] / "instrumentation" / "agent_framework"
+PROGRAMS = Path(__file__).parent / "programs"
 
-RACE = """
-from opentelemetry.context import Context
-from tenure.instrumentation import Recorder
-from tenure.instrumentation.operations import DiscardCause, Outcome, Owner
-
-instance = Recorder("engine/1.2").instance("press", "i")
-first, second = (instance.run(name, parent=Context()) for name in ("r1", "r2"))
-first.claim(Owner(1, "r1"))
-first.release(Owner(1, "r1"), Outcome.SUPERSEDED)
-second.claim(Owner(2, "r2"), superseded=1)
-first.discard(Owner(2, "r2"), {"b": 2}, cause=DiscardCause.FINALIZER, detached=True)
-second.release(Owner(2, "r2"), Outcome.COMPLETED)
-first.ended(Outcome.SUPERSEDED)
-second.ended(Outcome.COMPLETED)
-"""
-
-AGENTS = """
-import asyncio
-from stories import lost_write
-asyncio.run(lost_write())
-"""
+RACE = (PROGRAMS / "told.py").read_text("utf-8")
+AGENTS = (PROGRAMS / "agents.py").read_text("utf-8")
 
 RUNTIME = """
 import asyncio
@@ -51,7 +35,8 @@ class Writer(Executor):
         context.set_state("draft", message)
         await context.yield_output(message)
 
-print(asyncio.run(WorkflowBuilder("press", start=Writer(id="w")).build().run("a")).outputs)
+workflow = WorkflowBuilder("press", start=Writer(id="w")).build()
+print(asyncio.run(workflow.run("a")).outputs)
 """
 
 VERDICT = """
@@ -76,7 +61,7 @@ def run(
     strict = ["-W", "error::UserWarning:tenure"]
     return subprocess.run(
         [*command, sys.executable, *strict, "-c", program],
-        env={**others, "PYTHONPATH": str(STORIES), **variables},
+        env={**others, **variables},
         capture_output=True,
         text=True,
         timeout=50,
@@ -209,7 +194,7 @@ def test_the_detector_can_be_turned_off():
 def test_a_value_that_cannot_be_used_is_an_error_in_the_log_and_ends_nothing(
     variable, value, remedy
 ):
-    done = run(RUNTIME + RACE + VERDICT, **TO_THE_CONSOLE, **{variable: value})
+    done = run(RACE + RUNTIME + VERDICT, **TO_THE_CONSOLE, **{variable: value})
 
     assert found_in(done) == ["stale-discard"]
     assert done.stdout.startswith("('a',)\nverdict violated\n")
@@ -240,6 +225,20 @@ def test_without_the_command_nothing_is_started():
     done = run(RACE + VERDICT, **TO_THE_CONSOLE, command=())
 
     assert (done.stdout, done.stderr) == ("verdict None\n", "")
+
+
+def test_an_engine_that_is_not_installed_or_not_known_is_left_alone():
+    # OpenTelemetry reads this extra, and would stop at an instrumentor that raises.
+    asked = [
+        requirement
+        for requirement in map(Requirement, requires("tenure") or ())
+        if requirement.marker and requirement.marker.evaluate({"extra": "instruments"})
+    ]
+    (known,) = AgentFrameworkInstrumentor().instrumentation_dependencies()
+
+    assert [(one.name, one.specifier) for one in asked] == [
+        (Requirement(known).name, Requirement(known).specifier)
+    ]
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from tenure.detectors import CATALOGUE, Certainty, Detector, Severity, Verdict
-from tenure.detectors._explain import _CLAUSES
+from tenure.detectors._explain import CLAUSES
 from tenure.detectors._lift import lift
-from tenure.detectors._rules import RULES
+from tenure.detectors._rules import RULES, SILENCE_RULES
 
 ROOT = Path(__file__).parents[2]
 HISTORIES = Path(__file__).parent / "histories"
@@ -22,6 +22,9 @@ HEADINGS = [
     "## Severity and certainty",
     "## False alarms and missed alarms",
 ]
+
+
+EVERY = [*RULES.values(), SILENCE_RULES]
 
 
 def named(slug: str) -> str:
@@ -49,18 +52,18 @@ def play(slug: str, which: str) -> Detector:
 
 def test_every_anomaly_has_a_rule_a_page_a_history_a_proof_and_a_test():
     slugs = set(CATALOGUE)
-    rules = {rule.__name__ for judged in RULES.values() for rule in judged}
+    rules = {rule.__name__ for judged in EVERY for rule in judged}
     pages = {page.stem for page in PAGES.glob("*.md")} - {"index"}
     histories = {history.stem for history in HISTORIES.glob("*.json")}
     tests = {test.stem for test in (Path(__file__).parent / "rules").glob("*.py")}
 
     assert rules == {named(slug) for slug in slugs}
-    assert pages == histories == set(_CLAUSES) == slugs
+    assert pages == histories == set(CLAUSES) == slugs
     assert tests == {f"test_{named(slug)}" for slug in slugs}
 
 
 def test_every_rule_has_a_file_of_its_own():
-    for judged in RULES.values():
+    for judged in EVERY:
         for rule in judged:
             assert rule.__module__.endswith(f"._rules.{rule.__name__}")
 
@@ -110,7 +113,9 @@ def test_the_index_names_every_page():
 
 @pytest.mark.parametrize("anomaly", CATALOGUE.values(), ids=list(CATALOGUE))
 def test_the_catalogue_leaves_nothing_but_conditions_empty(anomaly):
-    assert anomaly.title == anomaly.slug.replace("-", " ")
+    assert anomaly.title.replace(" ", "-") == anomaly.slug
+    assert anomaly.variants
+    assert anomaly.severity in anomaly.variants.values()
     for text in (anomaly.rule, anomaly.known_as, anomaly.implies):
         assert text
         assert text == text.strip()

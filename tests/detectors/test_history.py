@@ -31,7 +31,7 @@ def test_forgetting_an_epoch_whose_claim_never_came_is_not_clean(scene):
 
     assert scene.detector.verdict == "inconclusive"
     assert scene.detector.missing == (
-        "press/i: epochs or processes forgotten for want of room",
+        "press/i: epochs, processes or supersteps forgotten for want of room",
     )
 
 

@@ -56,6 +56,7 @@ head = {
 index = st.none() | number
 executor = st.none() | text
 parts = st.none() | pairs
+names = st.lists(text, max_size=3).map(tuple)
 
 SINGLE = {
     Commit: {
@@ -69,15 +70,23 @@ SINGLE = {
         "cause": st.sampled_from(DiscardCause),
         "fenced": st.booleans(),
         "ledger": index,
+        "shared": st.booleans(),
         "trigger": st.none() | st.sampled_from(Trigger),
         "index": index,
+        "snapshots": names,
     },
-    CheckpointSave: {"checkpoint": text, "parent": executor, "parts": parts},
+    CheckpointSave: {
+        "checkpoint": text,
+        "parent": executor,
+        "parts": parts,
+        "taken": st.none() | names,
+    },
     CheckpointRestore: {"checkpoint": text, "parent": executor, "parts": parts},
     Late: {
         "kind": st.sampled_from(LateKind),
         "writes": write_sets,
         "ledger": index,
+        "shared": st.booleans(),
         "executor": executor,
     },
     ForeignRead: {"key": text, "writer": number, "executor": executor},
@@ -99,6 +108,8 @@ executes = st.builds(
     reads=st.lists(text, max_size=4).map(tuple),
     writes=write_sets,
     error=executor,
+    reduced=names,
+    isolated=st.booleans(),
 )
 claims = st.builds(Claim, **head, superseded=index)
 

@@ -182,6 +182,7 @@ class SharedMap(Engine):
             kind=LateKind.STAGE,
             writes=self.write_set({key: run}),
             ledger=ledger,
+            shared=True,
         )
         self.tell(late)
         if self.stale(run) or run.released:

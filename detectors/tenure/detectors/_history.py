@@ -5,19 +5,23 @@ here: whatever is said about order is said from positions counted by one process
 """
 
 from collections import OrderedDict
-from dataclasses import dataclass
 from typing import Final
 
+from tenure.detectors._messages import Messages
 from tenure.detectors._sequence import Sequence
 from tenure.detectors._steps import Superstep, Supersteps
+from tenure.detectors._tenure import Tenure, precedes
 from tenure.instrumentation.operations import (
     CheckpointSave,
     Claim,
     Commit,
+    Discard,
     Execute,
     ForeignRead,
     Operation,
+    Receive,
     Release,
+    Send,
     SuperstepEnd,
     SuperstepStart,
 )
@@ -38,43 +42,8 @@ UNNUMBERED: Final = "positions of operations"
 UNLISTED: Final = "keys that a commit did not list, and who staged them"
 UNTOLD: Final = "keys that executors of one superstep read or staged"
 FORGOTTEN: Final = "epochs, processes or supersteps forgotten for want of room"
+TARDY: Final = "messages that arrived after the end of their run"
 REBORN: Final = "part of an earlier instance of the same identity"
-
-
-@dataclass(slots=True)
-class Tenure:
-    """What is known of one epoch.
-
-    Attributes:
-        claim: Its claim, once seen.
-        release: Its release, once seen.
-        superseded: Whether a successor's claim named it as replaced by policy.
-        ambiguous: Whether more than one run has acted under this epoch, so that its
-            claim and its release may not belong together.
-    """
-
-    claim: Claim | None = None
-    release: Release | None = None
-    superseded: bool = False
-    ambiguous: bool = False
-
-    @property
-    def ended(self) -> bool:
-        """Whether it is known to be over."""
-        return self.release is not None or self.superseded
-
-
-def precedes(first: Operation, second: Operation) -> bool:
-    """Say whether `first` is known to have happened before `second`.
-
-    Only one process's own count orders anything: clocks and arrival do not.
-    """
-    return (
-        first.seq is not None
-        and second.seq is not None
-        and first.run.process == second.run.process
-        and first.seq < second.seq
-    )
 
 
 class History:
@@ -85,6 +54,7 @@ class History:
 
     __slots__ = (
         "_forgotten",
+        "_lost_children",
         "_process",
         "_sequence",
         "_sequences",
@@ -93,6 +63,7 @@ class History:
         "blemishes",
         "children",
         "dirty_reads",
+        "messages",
         "newest",
         "quiet_since",
         "reported_silent",
@@ -112,6 +83,8 @@ class History:
         self.steps: Final = Supersteps()
         # For each parent, the child of the greatest epoch; `None` until there is one.
         self.children: OrderedDict[str, CheckpointSave] | None = None
+        # Messages of runs that are not over; `None` where no message is told.
+        self.messages: Messages | None = None
         # For each reader's and writer's epoch, a read; `None` until there is one.
         self.dirty_reads: dict[tuple[int, int], ForeignRead] | None = None
         # Since when nothing has arrived, on the caller's clock, and how far it had.
@@ -120,6 +93,8 @@ class History:
         self.reported_silent = False
         self._spoken: tuple[int, ...] = ()
         self._unnumbered = 0
+        # Whether parents have been forgotten: another process may branch from them.
+        self._lost_children = False
         self._process: str | None = None
         self._sequence = Sequence()
 
@@ -171,6 +146,9 @@ class History:
 
     def released(self, release: Release) -> None:
         """Remember a release, after it has been judged."""
+        self.steps.released(release, self._sequence.unbroken_from)
+        if self.messages is not None:
+            self.messages.released(release)
         tenure = self.tenures.get(release.run.epoch)
         if tenure is None:
             return
@@ -196,7 +174,7 @@ class History:
 
     def started(self, start: SuperstepStart) -> None:
         """Remember where a superstep began."""
-        self.steps.started(start)
+        self.steps.newest_start = start
 
     def executed(self, execute: Execute) -> None:
         """Remember what an executor read and staged until its superstep has ended."""
@@ -226,13 +204,52 @@ class History:
             self.children[save.parent] = save
         if len(self.children) > MAX_CHECKPOINTS:
             self.children.popitem(last=False)
+            self._lost_children = True
+
+    def sent(self, send: Send) -> None:
+        """Remember a message until it has been received or its run is over."""
+        messages = self._messages_of(send)
+        if messages is not None and not messages.sent(send):
+            self.blemishes.add(FORGOTTEN)
+
+    def received(self, receive: Receive) -> None:
+        """Remember that a message has been received, until its run is over."""
+        messages = self._messages_of(receive)
+        if messages is not None and not messages.received(receive):
+            self.blemishes.add(FORGOTTEN)
+
+    def discarded(self, discard: Discard) -> None:
+        """Forget messages of a superstep that did not happen."""
+        if discard.fenced or discard.index is None:
+            return
+        messages = self._messages_of(discard)
+        if messages is not None and not messages.discarded(discard):
+            self.blemishes.add(FORGOTTEN)
+
+    def _messages_of(self, operation: Send | Receive | Discard) -> Messages | None:
+        """Where a message is remembered: nowhere, once its run is over."""
+        tenure = self.tenures.get(operation.run.epoch)
+        release = None if tenure is None else tenure.release
+        if release is not None and release.run.run_id == operation.run.run_id:
+            if not precedes(release, operation) and not isinstance(operation, Discard):
+                self.blemishes.add(TARDY)
+            return None
+        if self.messages is None:
+            self.messages = Messages()
+        return self.messages
 
     def _note_unseen(self, step: Superstep) -> None:
         """Note that a conflict may have gone unseen."""
         if step.cut_short and step.shared and step.commit is not None:
             self.blemishes.add(UNTOLD)
-        if self.steps.forgot:
-            self.blemishes.add(FORGOTTEN)
+        evicted = self.steps.evicted
+        if evicted is not None:
+            self.steps.evicted = None
+            told = self._sequences.get(evicted.process)
+            # A commit of it that is still to come is stale, and found for that.
+            over = evicted.epoch < self.newest
+            if not over or told is None or told.unbroken_from > 1:
+                self.blemishes.add(FORGOTTEN)
 
     # Answering rules.
 
@@ -324,6 +341,8 @@ class History:
     def missing(self) -> tuple[str, ...]:
         """Name what telemetry is missing; empty if nothing is known to be."""
         found = sorted(self.blemishes)
+        if self._lost_children and len(self._sequences) > 1:
+            found.append("parents of checkpoints forgotten for want of room")
         for process, sequence in list(self._sequences.items()):
             found.extend(_ranges(sequence.gaps(), process))
             if sequence.blurred_at(1):

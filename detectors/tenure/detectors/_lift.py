@@ -4,11 +4,23 @@ Pure and tolerant: it never raises and never guesses. What cannot be read is nam
 leaves a gap in the positions besides, so that nothing can be called clean over it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final
 
+from tenure.detectors._attributes import (
+    Attributes,
+    UnreadableError,
+    array,
+    choice,
+    flag,
+    integer,
+    need,
+    pairs,
+    text,
+    typed,
+    write_set,
+)
 from tenure.instrumentation import semconv
 from tenure.instrumentation.operations import (
     CheckpointRestore,
@@ -27,18 +39,15 @@ from tenure.instrumentation.operations import (
     Operation,
     Outcome,
     Owner,
+    Receive,
     Release,
     RunRef,
+    Send,
     SpanRef,
     SuperstepEnd,
     SuperstepStart,
     Trigger,
-    WriteSet,
 )
-
-_T = TypeVar("_T")
-_E = TypeVar("_E", bound=StrEnum)
-Attributes = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,18 +65,6 @@ class Lifted:
 
 NOTHING: Final = Lifted()
 """What a span says that carries no operation."""
-
-
-class _UnreadableError(Exception):
-    """An attribute is missing or malformed; never leaves this module.
-
-    Args:
-        name: The attribute.
-    """
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self.name = name
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +111,7 @@ def lift(
     try:
         found = _Span(attributes, _head(attributes, span), start, end, target)
         reader(found, operations)
-    except _UnreadableError as unreadable:
+    except UnreadableError as unreadable:
         return Lifted(tuple(operations), (unreadable.name,))
     return Lifted(tuple(operations))
 
@@ -123,108 +120,23 @@ _MARKS: Final = (semconv.RUN_EPOCH, semconv.ENGINE, semconv.SEQ)
 """Any of these makes a span with the name of an operation one of tenure's."""
 
 
-# Values.
-
-
-def _typed(attributes: Attributes, name: str, kind: type[_T]) -> _T | None:
-    value = attributes.get(name)
-    if value is None:
-        return None
-    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise _UnreadableError(name)
-    return value
-
-
-def _int(attributes: Attributes, name: str) -> int | None:
-    return _typed(attributes, name, int)
-
-
-def _str(attributes: Attributes, name: str) -> str | None:
-    return _typed(attributes, name, str)
-
-
-def _flag(attributes: Attributes, name: str) -> bool:
-    return _typed(attributes, name, bool) or False
-
-
-def _need(value: _T | None, name: str) -> _T:
-    if value is None:
-        raise _UnreadableError(name)
-    return value
-
-
-def _list(attributes: Attributes, name: str, kind: type[_T]) -> tuple[_T, ...] | None:
-    value = attributes.get(name)
-    if value is None:
-        return None
-    if isinstance(value, str) or not isinstance(value, Sequence):
-        raise _UnreadableError(name)
-    items = cast("Sequence[object]", value)
-    found = tuple(
-        item
-        for item in items
-        if isinstance(item, kind) and not (kind is int and isinstance(item, bool))
-    )
-    if len(found) != len(items):
-        raise _UnreadableError(name)
-    return found
-
-
-def _choice(attributes: Attributes, name: str, choices: type[_E]) -> _E | None:
-    value = _str(attributes, name)
-    if value is None:
-        return None
-    try:
-        return choices(value)
-    except ValueError:
-        raise _UnreadableError(name) from None
-
-
-def _pairs(
-    attributes: Attributes, keys: str, epochs: str
-) -> tuple[tuple[str, int], ...] | None:
-    named = _list(attributes, keys, str)
-    numbered = _list(attributes, epochs, int)
-    if named is None and numbered is None:
-        return None
-    if named is None or numbered is None or len(named) != len(numbered):
-        raise _UnreadableError(epochs)
-    return tuple(zip(named, numbered, strict=True))
-
-
-def _writes(attributes: Attributes) -> WriteSet | None:
-    pairs = _pairs(attributes, semconv.WRITE_KEYS, semconv.WRITE_EPOCHS)
-    count = _int(attributes, semconv.WRITE_COUNT)
-    omitted = _int(attributes, semconv.WRITE_OMITTED) or 0
-    if pairs is None and count is None and omitted == 0:
-        return None
-    # Empty sequences are not told; then the count must say that nothing is listed.
-    found = WriteSet(pairs or (), omitted)
-    if omitted < 0:
-        raise _UnreadableError(semconv.WRITE_OMITTED)
-    if count != found.count and not (pairs and count is None):
-        missing = semconv.WRITE_KEYS if pairs is None else semconv.WRITE_COUNT
-        raise _UnreadableError(missing)
-    return found
-
-
 def _head(attributes: Attributes, span: SpanRef | None) -> dict[str, Any]:
-    def text(name: str) -> str:
-        return _need(_str(attributes, name), name)
+    def told(name: str) -> str:
+        return need(text(attributes, name), name)
 
     run = RunRef(
-        engine=text(semconv.ENGINE),
-        workflow=text(semconv.WORKFLOW_NAME),
-        instance=text(semconv.INSTANCE_ID),
-        run_id=text(semconv.RUN_ID),
-        epoch=_need(_int(attributes, semconv.RUN_EPOCH), semconv.RUN_EPOCH),
-        process=text(semconv.PROCESS_ID),
+        engine=told(semconv.ENGINE),
+        workflow=told(semconv.WORKFLOW_NAME),
+        instance=told(semconv.INSTANCE_ID),
+        run_id=told(semconv.RUN_ID),
+        epoch=need(integer(attributes, semconv.RUN_EPOCH), semconv.RUN_EPOCH),
+        process=told(semconv.PROCESS_ID),
     )
-    owner = _int(attributes, semconv.OWNER_EPOCH)
-    owner_run = _str(attributes, semconv.OWNER_RUN_ID) or ""
+    owner = integer(attributes, semconv.OWNER_EPOCH)
+    owner_run = text(attributes, semconv.OWNER_RUN_ID) or ""
     return {
         "run": run,
-        "seq": _int(attributes, semconv.SEQ),
+        "seq": integer(attributes, semconv.SEQ),
         "owner": None if owner is None else Owner(owner, owner_run),
         "span": span,
     }
@@ -234,24 +146,24 @@ def _head(attributes: Attributes, span: SpanRef | None) -> dict[str, Any]:
 
 
 def _own(span: _Span, found: list[Operation]) -> None:
-    superseded = _int(span.attributes, semconv.SUPERSEDED_EPOCH)
+    superseded = integer(span.attributes, semconv.SUPERSEDED_EPOCH)
     found.append(Claim(**span.at(span.start), superseded=superseded))
     if span.end is None:
         return
     head: dict[str, Any] = {**span.at(span.end), "seq": _end_seq(span)}
-    outcome = _choice(span.attributes, semconv.RUN_OUTCOME, Outcome)
+    outcome = choice(span.attributes, semconv.RUN_OUTCOME, Outcome)
     found.append(
         Release(
             **head,
-            outcome=_need(outcome, semconv.RUN_OUTCOME),
-            trigger=_choice(span.attributes, semconv.FINALIZER_TRIGGER, Trigger),
+            outcome=need(outcome, semconv.RUN_OUTCOME),
+            trigger=choice(span.attributes, semconv.FINALIZER_TRIGGER, Trigger),
         )
     )
 
 
 def _superstep(span: _Span, found: list[Operation]) -> None:
-    index = _need(
-        _int(span.attributes, semconv.SUPERSTEP_INDEX), semconv.SUPERSTEP_INDEX
+    index = need(
+        integer(span.attributes, semconv.SUPERSTEP_INDEX), semconv.SUPERSTEP_INDEX
     )
     found.append(SuperstepStart(**span.at(span.start), index=index))
     if span.end is None:
@@ -264,65 +176,65 @@ def _superstep(span: _Span, found: list[Operation]) -> None:
 
 def _end_seq(span: _Span) -> int | None:
     """Position of the second operation; unnumbered only if the first one is."""
-    seq = _int(span.attributes, semconv.END_SEQ)
+    seq = integer(span.attributes, semconv.END_SEQ)
     if seq is None and span.head["seq"] is not None:
-        raise _UnreadableError(semconv.END_SEQ)
+        raise UnreadableError(semconv.END_SEQ)
     return seq
 
 
 def _execute(span: _Span, found: list[Operation]) -> None:
     if span.end is None:
         return
-    executor = _need(_str(span.attributes, semconv.EXECUTOR_ID), semconv.EXECUTOR_ID)
+    executor = need(text(span.attributes, semconv.EXECUTOR_ID), semconv.EXECUTOR_ID)
     found.append(
         Execute(
             **span.at(span.end),
             executor=executor,
-            index=_int(span.attributes, semconv.SUPERSTEP_INDEX),
-            reads=_list(span.attributes, semconv.READ_KEYS, str) or (),
-            writes=_writes(span.attributes),
-            error=_str(span.attributes, semconv.ERROR_TYPE),
-            reduced=_list(span.attributes, semconv.REDUCED_KEYS, str) or (),
-            isolated=_flag(span.attributes, semconv.READ_ISOLATED),
+            index=integer(span.attributes, semconv.SUPERSTEP_INDEX),
+            reads=array(span.attributes, semconv.READ_KEYS, str) or (),
+            writes=write_set(span.attributes),
+            error=text(span.attributes, semconv.ERROR_TYPE),
+            reduced=array(span.attributes, semconv.REDUCED_KEYS, str) or (),
+            isolated=flag(span.attributes, semconv.READ_ISOLATED),
         )
     )
 
 
 def _commit(span: _Span, found: list[Operation]) -> None:
     attributes = span.attributes
-    cause = _choice(attributes, semconv.COMMIT_CAUSE, CommitCause)
+    cause = choice(attributes, semconv.COMMIT_CAUSE, CommitCause)
     found.append(
         Commit(
             **span.at(span.start),
-            writes=_writes(attributes),
-            cause=_need(cause, semconv.COMMIT_CAUSE),
-            index=_int(attributes, semconv.SUPERSTEP_INDEX),
-            inherited=_list(attributes, semconv.INHERITED_EPOCHS, int) or (),
+            writes=write_set(attributes),
+            cause=need(cause, semconv.COMMIT_CAUSE),
+            index=integer(attributes, semconv.SUPERSTEP_INDEX),
+            inherited=array(attributes, semconv.INHERITED_EPOCHS, int) or (),
         )
     )
 
 
 def _discard(span: _Span, found: list[Operation]) -> None:
     attributes = span.attributes
-    cause = _choice(attributes, semconv.DISCARD_CAUSE, DiscardCause)
-    fenced = _typed(attributes, semconv.DISCARD_FENCED, bool)
+    cause = choice(attributes, semconv.DISCARD_CAUSE, DiscardCause)
+    fenced = typed(attributes, semconv.DISCARD_FENCED, bool)
     found.append(
         Discard(
             **span.at(span.start),
-            writes=_writes(attributes),
-            cause=_need(cause, semconv.DISCARD_CAUSE),
-            fenced=_need(fenced, semconv.DISCARD_FENCED),
-            ledger=_int(attributes, semconv.LEDGER_EPOCH),
-            shared=_flag(attributes, semconv.LEDGER_SHARED),
-            trigger=_choice(attributes, semconv.FINALIZER_TRIGGER, Trigger),
-            index=_int(attributes, semconv.SUPERSTEP_INDEX),
-            snapshots=_list(attributes, semconv.SNAPSHOT_KEYS, str) or (),
+            writes=write_set(attributes),
+            cause=need(cause, semconv.DISCARD_CAUSE),
+            fenced=need(fenced, semconv.DISCARD_FENCED),
+            ledger=integer(attributes, semconv.LEDGER_EPOCH),
+            shared=flag(attributes, semconv.LEDGER_SHARED),
+            trigger=choice(attributes, semconv.FINALIZER_TRIGGER, Trigger),
+            index=integer(attributes, semconv.SUPERSTEP_INDEX),
+            snapshots=array(attributes, semconv.SNAPSHOT_KEYS, str) or (),
         )
     )
 
 
 def _save(span: _Span, found: list[Operation]) -> None:
-    taken = _list(span.attributes, semconv.CHECKPOINT_TAKEN, str)
+    taken = array(span.attributes, semconv.CHECKPOINT_TAKEN, str)
     found.append(CheckpointSave(**_checkpoint(span), taken=taken))
 
 
@@ -332,12 +244,12 @@ def _restore(span: _Span, found: list[Operation]) -> None:
 
 def _checkpoint(span: _Span) -> dict[str, Any]:
     attributes = span.attributes
-    checkpoint = _str(attributes, semconv.CHECKPOINT_ID)
-    parts = _pairs(attributes, semconv.CHECKPOINT_PARTS, semconv.CHECKPOINT_EPOCHS)
+    checkpoint = text(attributes, semconv.CHECKPOINT_ID)
+    parts = pairs(attributes, semconv.CHECKPOINT_PARTS, semconv.CHECKPOINT_EPOCHS)
     return {
         **span.at(span.start),
-        "checkpoint": _need(checkpoint, semconv.CHECKPOINT_ID),
-        "parent": _str(attributes, semconv.CHECKPOINT_PARENT_ID),
+        "checkpoint": need(checkpoint, semconv.CHECKPOINT_ID),
+        "parent": text(attributes, semconv.CHECKPOINT_PARENT_ID),
         "parts": parts,
     }
 
@@ -347,48 +259,67 @@ def _late(span: _Span, found: list[Operation]) -> None:
     try:
         kind = LateKind(span.target)
     except ValueError:
-        raise _UnreadableError("name") from None
+        raise UnreadableError("name") from None
     found.append(
         Late(
             **span.at(span.start),
             kind=kind,
-            writes=_writes(attributes),
-            ledger=_int(attributes, semconv.LEDGER_EPOCH),
-            shared=_flag(attributes, semconv.LEDGER_SHARED),
-            executor=_str(attributes, semconv.EXECUTOR_ID),
+            writes=write_set(attributes),
+            ledger=integer(attributes, semconv.LEDGER_EPOCH),
+            shared=flag(attributes, semconv.LEDGER_SHARED),
+            executor=text(attributes, semconv.EXECUTOR_ID),
         )
     )
 
 
 def _foreign_read(span: _Span, found: list[Operation]) -> None:
     attributes = span.attributes
-    keys = _list(attributes, semconv.READ_KEYS, str)
+    keys = array(attributes, semconv.READ_KEYS, str)
     if keys is None or len(keys) != 1:
-        raise _UnreadableError(semconv.READ_KEYS)
-    writer = _int(attributes, semconv.READ_WRITER_EPOCH)
+        raise UnreadableError(semconv.READ_KEYS)
+    writer = integer(attributes, semconv.READ_WRITER_EPOCH)
     found.append(
         ForeignRead(
             **span.at(span.start),
             key=keys[0],
-            writer=_need(writer, semconv.READ_WRITER_EPOCH),
-            executor=_str(attributes, semconv.EXECUTOR_ID),
+            writer=need(writer, semconv.READ_WRITER_EPOCH),
+            executor=text(attributes, semconv.EXECUTOR_ID),
         )
     )
 
 
 def _foreign_delivery(span: _Span, found: list[Operation]) -> None:
     attributes = span.attributes
-    kind = _choice(attributes, semconv.DELIVERY_KIND, DeliveryKind)
-    origin = _int(attributes, semconv.ORIGIN_EPOCH)
+    kind = choice(attributes, semconv.DELIVERY_KIND, DeliveryKind)
+    origin = integer(attributes, semconv.ORIGIN_EPOCH)
     found.append(
         ForeignDelivery(
             **span.at(span.start),
-            kind=_need(kind, semconv.DELIVERY_KIND),
-            origin=_need(origin, semconv.ORIGIN_EPOCH),
-            message=_str(attributes, semconv.MESSAGE_ID),
-            executor=_str(attributes, semconv.EXECUTOR_ID),
+            kind=need(kind, semconv.DELIVERY_KIND),
+            origin=need(origin, semconv.ORIGIN_EPOCH),
+            message=text(attributes, semconv.MESSAGE_ID),
+            executor=text(attributes, semconv.EXECUTOR_ID),
         )
     )
+
+
+def _send(span: _Span, found: list[Operation]) -> None:
+    target = text(span.attributes, semconv.MESSAGE_TARGET)
+    found.append(Send(**_message(span), target=target))
+
+
+def _receive(span: _Span, found: list[Operation]) -> None:
+    found.append(Receive(**_message(span)))
+
+
+def _message(span: _Span) -> dict[str, Any]:
+    message = text(span.attributes, semconv.MESSAGE_ID)
+    return {
+        **span.at(span.start),
+        "message": need(message, semconv.MESSAGE_ID),
+        "executor": text(span.attributes, semconv.EXECUTOR_ID),
+        "index": integer(span.attributes, semconv.SUPERSTEP_INDEX),
+    }
 
 
 _Reader = Callable[[_Span, list[Operation]], None]
@@ -402,6 +333,8 @@ _READERS: Final[Mapping[str, _Reader]] = {
     "checkpoint save": _save,
     "checkpoint restore": _restore,
     "late": _late,
+    "send": _send,
+    "receive": _receive,
     "foreign read": _foreign_read,
     "foreign delivery": _foreign_delivery,
 }

@@ -5,8 +5,8 @@ arrive any more.
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from tenure.instrumentation.operations import (
@@ -15,12 +15,14 @@ from tenure.instrumentation.operations import (
     CommitCause,
     Execute,
     Operation,
+    Release,
+    RunRef,
     SuperstepEnd,
     SuperstepStart,
 )
 
 MAX_SUPERSTEPS: Final = 4
-"""How many supersteps that something of may still arrive are remembered per instance."""
+"""How many supersteps are remembered per instance beside the newest one."""
 
 MAX_EXECUTIONS: Final = 4_096
 """How many executor invocations are remembered per superstep."""
@@ -31,54 +33,76 @@ class Conflicts:
     """Keys over which the executors of one superstep are in each other's way.
 
     Attributes:
-        written: Keys that two executors staged, in order.
-        read: Keys that one executor read and another staged, in order.
-        writers: For each of `written`, an invocation of each executor that staged it.
-        readers: For each of `read`, the reader's invocation and the writer's.
+        written: Keys that two executors staged, each with an invocation of every one.
+        read: Keys that one executor read and another staged: both invocations, the
+            reader's first.
     """
 
-    written: tuple[str, ...] = ()
-    read: tuple[str, ...] = ()
-    writers: dict[str, tuple[Execute, ...]] = field(default_factory=dict)
-    readers: dict[str, tuple[Execute, Execute]] = field(default_factory=dict)
+    written: Mapping[str, tuple[Execute, ...]]
+    read: Mapping[str, tuple[Execute, Execute]]
 
 
-NO_CONFLICTS: Final = Conflicts()
+NO_CONFLICTS: Final = Conflicts({}, {})
 
 
-def conflicts(executions: Iterable[Execute]) -> Conflicts:
+def conflicts(executions: Sequence[Execute]) -> Conflicts:
     """Find the conflicts among the invocations of one superstep, in any order.
 
     Invocations of one executor are never in conflict: it handles one message at a time.
     """
-    writers: dict[str, dict[str, Execute]] = {}
-    plain: set[str] = set()
-    readers: dict[str, dict[str, Execute]] = {}
+    if _disjoint(executions):
+        return NO_CONFLICTS
+    writers, readers = _stagings(executions), _readings(executions)
+    contended = [
+        key
+        for key, staged in writers.items()
+        if not all(key in one.reduced for one in staged)
+    ]
+    written: dict[str, tuple[Execute, ...]] = {}
+    read: dict[str, tuple[Execute, Execute]] = {}
+    for key in contended:
+        by = {one.executor: one for one in reversed(writers[key])}
+        if len(by) > 1:
+            written[key] = tuple(reversed(by.values()))
+            continue
+        (staged,) = by.values()
+        for one in readers.get(key, ()):
+            if one.executor != staged.executor:
+                read[key] = (one, staged)
+                break
+    return Conflicts(written, read) if written or read else NO_CONFLICTS
+
+
+def _disjoint(executions: Sequence[Execute]) -> bool:
+    """Say whether no key at all was touched twice, but for reads: the ordinary case."""
+    staged: set[str] = set()
+    read: set[str] = set()
+    count = 0
+    for one in executions:
+        if one.writes is not None and one.writes.pairs:
+            count += len(one.writes.pairs)
+            staged.update([key for key, _ in one.writes.pairs])
+        if one.reads and not one.isolated:
+            read.update(one.reads)
+    return len(staged) == count and staged.isdisjoint(read)
+
+
+def _stagings(executions: Sequence[Execute]) -> dict[str, list[Execute]]:
+    found: dict[str, list[Execute]] = {}
     for one in executions:
         if one.writes is not None:
             for key, _ in one.writes.pairs:
-                writers.setdefault(key, {}).setdefault(one.executor, one)
-                if key not in one.reduced:
-                    plain.add(key)
+                found.setdefault(key, []).append(one)
+    return found
+
+
+def _readings(executions: Sequence[Execute]) -> dict[str, list[Execute]]:
+    found: dict[str, list[Execute]] = {}
+    for one in executions:
         if not one.isolated:
             for key in one.reads:
-                readers.setdefault(key, {}).setdefault(one.executor, one)
-    contended = [key for key in writers if key in plain]
-    written = {
-        key: tuple(writers[key].values()) for key in contended if len(writers[key]) > 1
-    }
-    read: dict[str, tuple[Execute, Execute]] = {}
-    for key in contended:
-        if key in written or key not in readers:
-            continue
-        ((writer, staged),) = writers[key].items()
-        for reader, did in readers[key].items():
-            if reader != writer:
-                read[key] = (did, staged)
-                break
-    if not written and not read:
-        return NO_CONFLICTS
-    return Conflicts(tuple(written), tuple(read), written, read)
+                found.setdefault(key, []).append(one)
+    return found
 
 
 class Superstep:
@@ -94,6 +118,7 @@ class Superstep:
         "_found",
         "commit",
         "cut_short",
+        "epoch",
         "executions",
         "index",
         "process",
@@ -104,6 +129,7 @@ class Superstep:
     def __init__(self, operation: Operation, index: int) -> None:
         self.process: Final = operation.run.process
         self.run_id: Final = operation.run.run_id
+        self.epoch: Final = operation.run.epoch
         self.index: Final = index
         self.executions: Final[list[Execute]] = []
         # Whether more than one executor has acted in it.
@@ -114,6 +140,10 @@ class Superstep:
         self._found = NO_CONFLICTS
         # Invariant: `_found` is that of the first so many executions.
         self._counted = 0
+
+    def is_of(self, run: RunRef) -> bool:
+        """Say whether it is one of `run`."""
+        return self.run_id == run.run_id and self.process == run.process
 
     def precedes(self, other: "Superstep") -> bool:
         """Say whether it is an earlier one of the same run."""
@@ -155,36 +185,40 @@ class Superstep:
 class Supersteps:
     """The supersteps of one instance of which something may still arrive."""
 
-    __slots__ = ("_current", "_others", "_started", "forgot")
+    __slots__ = (
+        "_current",
+        "_lone",
+        "_others",
+        "contended",
+        "evicted",
+        "late",
+        "newest_start",
+    )
 
     def __init__(self) -> None:
-        # Whether one was forgotten of which something may still arrive.
-        self.forgot = False
+        # Invariant: with a lone invocation, neither of the other two has anything.
+        self._lone: Execute | None = None
         self._current: Superstep | None = None
-        # Invariant: not in here is `_current`.
         self._others: OrderedDict[tuple[str, str, int], Superstep] | None = None
-        self._started: SuperstepStart | None = None
+        # Where the newest superstep began.
+        self.newest_start: SuperstepStart | None = None
+        # Whether a remembered superstep has more than one executor, or its commit.
+        self.contended = False
+        self.late = False
+        # One that was forgotten for want of room, for the history to look at.
+        self.evicted: Superstep | None = None
 
     def of(self, operation: Execute | Commit) -> Superstep | None:
-        """Return the superstep of `operation`, if something of it has arrived."""
+        """Return the superstep of `operation`, if it is remembered and contended."""
         step, index = self._current, operation.index
         if index is None:
             return None
-        run = operation.run
-        if (
-            step is not None
-            and step.index == index
-            and step.run_id == run.run_id
-            and step.process == run.process
-        ):
+        if step is not None and step.index == index and step.is_of(operation.run):
             return step
         if not self._others:
             return None
+        run = operation.run
         return self._others.get((run.process, run.run_id, index))
-
-    def started(self, operation: SuperstepStart) -> None:
-        """Remember where the newest superstep began."""
-        self._started = operation
 
     def executed(self, operation: Execute, unbroken_from: int) -> Superstep | None:
         """Remember an invocation; one that failed leaves nothing to be in the way of.
@@ -194,38 +228,57 @@ class Supersteps:
             unbroken_from: Position from which on everything of the process has arrived.
 
         Returns:
-            Its superstep.
+            Its superstep, unless it is the first and only invocation that is known.
         """
         if operation.index is None or operation.error is not None:
             return None
+        if self._lone is None and self._current is None and not self._others:
+            self._lone = operation
+            return None
+        self._unfold()
         step = self.of(operation)
         if step is None:
             step = Superstep(operation, operation.index)
             self._put(step, unbroken_from)
         step.add(operation)
+        if step.shared:
+            self.contended = True
         return step
 
     def committed(self, operation: Commit, unbroken_from: int) -> Superstep | None:
         """Remember that a superstep was committed, so that its conflicts count.
+
+        All executors of a superstep end before it is committed: where everything up to
+        here has arrived, it is forgotten instead.
 
         Args:
             operation: The commit.
             unbroken_from: As in `executed`.
 
         Returns:
-            Its superstep, unless it has no invocations and none can arrive any more.
+            Its superstep, unless it has no conflicts for certain.
         """
         index = operation.index
         if index is None or operation.cause is not CommitCause.SUPERSTEP:
             return None
+        whole = unbroken_from <= self._start_of(operation, index)
+        if self._lone is not None:
+            if whole and self._lone_is_of(operation.run, index):
+                self._lone = None
+                return None
+            self._unfold()
         step = self.of(operation)
         if step is None:
-            if unbroken_from <= self._start_of(operation, index):
+            if whole:
                 return None
             step = Superstep(operation, index)
             self._put(step, unbroken_from)
         if step.commit is None:
             step.commit = operation
+        if whole:
+            self._forget(step)
+        else:
+            self.late = True
         return step
 
     def ended(self, operation: SuperstepEnd, unbroken_from: int) -> None:
@@ -235,27 +288,64 @@ class Supersteps:
             operation: Its end.
             unbroken_from: As in `executed`.
         """
-        step = self._current
-        if (
+        lone, step = self._lone, self._current
+        if lone is None and step is None:
+            return
+        if unbroken_from > self._start_of(operation, operation.index):
+            return
+        if lone is not None:
+            if self._lone_is_of(operation.run, operation.index):
+                self._lone = None
+        elif (
             step is not None
             and step.index == operation.index
-            and step.run_id == operation.run.run_id
-            and unbroken_from <= self._start_of(operation, operation.index)
+            and step.is_of(operation.run)
         ):
-            self._current = None
+            self._forget(step)
+
+    def released(self, release: Release, unbroken_from: int) -> None:
+        """Forget the supersteps of a run that is over, unless something is missing.
+
+        Args:
+            release: The run's release.
+            unbroken_from: As in `executed`.
+        """
+        if unbroken_from > 1:
+            return
+        if self._lone is not None and self._lone.run.run_id == release.run.run_id:
+            self._lone = None
+        others = () if self._others is None else tuple(self._others.values())
+        for step in (self._current, *others):
+            if step is not None and step.is_of(release.run):
+                self._forget(step)
 
     def _start_of(self, operation: Operation, index: int) -> int:
         """Position of the superstep's start; the very first one where it is unknown."""
-        started = self._started
-        if (
-            started is None
-            or started.seq is None
-            or started.index != index
-            or started.run.run_id != operation.run.run_id
-            or started.run.process != operation.run.process
-        ):
+        started = self.newest_start
+        if started is None or started.index != index or started.seq is None:
             return 1
-        return started.seq
+        run, begun = operation.run, started.run
+        if run is begun or (
+            run.run_id == begun.run_id and run.process == begun.process
+        ):
+            return started.seq
+        return 1
+
+    def _lone_is_of(self, run: RunRef, index: int) -> bool:
+        lone = self._lone
+        return (
+            lone is not None
+            and lone.index == index
+            and lone.run.run_id == run.run_id
+            and lone.run.process == run.process
+        )
+
+    def _unfold(self) -> None:
+        """Make a superstep of the lone invocation."""
+        lone, self._lone = self._lone, None
+        if lone is not None and lone.index is not None:
+            self._current = Superstep(lone, lone.index)
+            self._current.add(lone)
 
     def _put(self, step: Superstep, unbroken_from: int) -> None:
         before, self._current = self._current, step
@@ -267,6 +357,13 @@ class Supersteps:
         if self._others is None:
             self._others = OrderedDict()
         self._others[before.process, before.run_id, before.index] = before
-        if len(self._others) >= MAX_SUPERSTEPS:
-            self._others.popitem(last=False)
-            self.forgot = True
+        if len(self._others) > MAX_SUPERSTEPS:
+            _, self.evicted = self._others.popitem(last=False)
+
+    def _forget(self, step: Superstep) -> None:
+        if step is self._current:
+            self._current = None
+        elif self._others is not None:
+            self._others.pop((step.process, step.run_id, step.index), None)
+        if self._current is None and not self._others:
+            self.contended = self.late = False

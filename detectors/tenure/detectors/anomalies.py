@@ -52,9 +52,7 @@ LEAKED_WRITE: Final = Anomaly(
     ),
     known_as="G1a (aborted read) once somebody reads it; dirty update (Elle)",
     implies="an unfinished or failed superstep has become durable state",
-    variants=_forms(
-        superstep=_VIOLATION, run_entry=_VIOLATION, checkpoint=_VIOLATION
-    ),
+    variants=_forms(superstep=_VIOLATION, run_entry=_VIOLATION, checkpoint=_VIOLATION),
     stays_possible_when="no end of the writer is ordered before the commit",
 )
 
@@ -187,7 +185,7 @@ FINALIZER_BY_GC: Final = Anomaly(
     title="finalizer by gc",
     rule="a discard or a release that the garbage collector brought about",
     known_as="none",
-    implies="when a run ends depends on the collector; stale discards follow under load",
+    implies="when a run ends is the collector's choice; stale discards come with load",
     variants=_forms(discard=_INFORMATION, release=_INFORMATION),
     stays_possible_when="",
 )
@@ -244,6 +242,26 @@ FOREIGN_DELIVERY: Final = Anomaly(
     stays_possible_when="",
 )
 
+MESSAGE_LOSS: Final = Anomaly(
+    slug="message-loss",
+    title="message loss",
+    rule="a message that was sent and not received when its run completed",
+    known_as="a queue that is not linearizable: a dequeue is missing",
+    implies="work was accepted and never done",
+    variants=_forms(undelivered=_VIOLATION),
+    stays_possible_when="anything of the run after the message was sent is missing",
+)
+
+MESSAGE_DUPLICATION: Final = Anomaly(
+    slug="message-duplication",
+    title="message duplication",
+    rule="a message received twice in one run, with no discard of the first receipt",
+    known_as="a queue that is not linearizable: one enqueue, two dequeues",
+    implies="work was done twice",
+    variants=_forms(received_twice=_VIOLATION),
+    stays_possible_when="anything of the run between the two receipts is missing",
+)
+
 CATALOGUE: Final[Mapping[str, Anomaly]] = MappingProxyType({
     anomaly.slug: anomaly
     for anomaly in (
@@ -259,6 +277,8 @@ CATALOGUE: Final[Mapping[str, Anomaly]] = MappingProxyType({
         FORK,
         WRITE_WRITE_CONFLICT,
         READ_WRITE_CONFLICT,
+        MESSAGE_LOSS,
+        MESSAGE_DUPLICATION,
         FOREIGN_DELIVERY,
         NEVER_RELEASED,
         FINALIZER_BY_GC,

@@ -6,6 +6,7 @@ it, so that a callback may feed the detector again.
 
 from collections import deque
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, Self
 
@@ -15,6 +16,7 @@ from opentelemetry.trace import TracerProvider
 
 from tenure.detectors._announce import Announcer, Channel
 from tenure.detectors._judge import Judge, Verdict
+from tenure.detectors._policy import Severities, SeverityPolicy
 from tenure.detectors._turn import Turn
 from tenure.detectors.findings import Finding
 from tenure.instrumentation.listeners import add_listener, remove_listener
@@ -22,6 +24,13 @@ from tenure.instrumentation.operations import Operation
 
 DEFAULT_CHANNELS: Final = frozenset({Channel.LOG, Channel.METRIC, Channel.SPAN})
 """Where findings go besides the callback, unless the user says otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    """A point in time, handed in by the caller."""
+
+    now: float
 
 
 class Detector:
@@ -40,6 +49,11 @@ class Detector:
         announce: Where findings go besides: `log`, `metric`, `span`, `warning`. Feed a
             detector from finalizers only if this is empty: exporters hold locks that
             the interrupted code may own.
+        severity: How bad findings are, where the catalogue is not to say: a severity
+            for each slug or `slug/variant`, or a callable that is given the finding.
+            The verdict, and what is announced how, follow it.
+        silent_after: For how long a run may own an instance in silence, in the unit of
+            what `advance` is given; only that method looks at it.
         max_instances: How many instances are remembered.
         max_findings: How many of the newest findings are kept in `findings`.
         tracer_provider: Where `violation` spans go; the global provider by default.
@@ -47,7 +61,8 @@ class Detector:
         logger_provider: Where log events go; the global provider by default.
 
     Raises:
-        ValueError: A name in `announce` is not known, or a bound is less than 1.
+        ValueError: A name in `announce` or `severity` is not known, or a bound is less
+            than 1.
     """
 
     def __init__(
@@ -55,6 +70,8 @@ class Detector:
         on_finding: Callable[[Finding], object] | None = None,
         *,
         announce: Iterable[Channel | str] = DEFAULT_CHANNELS,
+        severity: Severities | None = None,
+        silent_after: float = 300.0,
         max_instances: int = 10_000,
         max_findings: int = 10_000,
         tracer_provider: TracerProvider | None = None,
@@ -72,10 +89,12 @@ class Detector:
             meter_provider=meter_provider,
             logger_provider=logger_provider,
         )
-        self._judge = Judge(max_instances)
+        self._policy: Final = None if severity is None else SeverityPolicy(severity)
+        self._silent_after: Final = silent_after
+        self._judge = Judge(max_instances, self._policy)
         self._findings: Final[list[Finding]] = []
         # Both queues are emptied by whoever gets the turn beside them, without waiting.
-        self._inbox: Final[deque[Operation]] = deque()
+        self._inbox: Final[deque[Operation | _Moment]] = deque()
         self._judging: Final = Turn()
         self._outbox: Final[deque[Finding]] = deque(maxlen=max_findings)
         self._announcing: Final = Turn()
@@ -104,6 +123,26 @@ class Detector:
                 self._judging.give_back()
             if self._inbox:
                 found += self._judge_all()
+        if self._outbox:
+            self._announce_all()
+        return found
+
+    def advance(self, now: float) -> tuple[Finding, ...]:
+        """Tell what time it is, so that runs that are silent for too long are found.
+
+        Nothing in a detector reads a clock. Call this every now and then, from any
+        thread; a run that has been silent for `silent_after` between two calls is one
+        that may never be released.
+
+        Args:
+            now: The time, such as `time.monotonic()`; the unit is that of
+                `silent_after`.
+
+        Returns:
+            As `feed` does.
+        """
+        self._inbox.append(_Moment(now))
+        found = self._judge_all()
         if self._outbox:
             self._announce_all()
         return found
@@ -142,7 +181,7 @@ class Detector:
 
     def clear(self) -> None:
         """Forget everything that was taken in and found, and go on listening."""
-        self._judge = Judge(self._max_instances)
+        self._judge = Judge(self._max_instances, self._policy)
         self._findings.clear()
 
     def listen(self) -> Self:
@@ -182,13 +221,18 @@ class Detector:
                 return found
             try:
                 while inbox:
-                    more = self._judge.observe(inbox.popleft())
+                    more = self._take_in(inbox.popleft())
                     if more:
                         found += more
                         self._keep(more)
             finally:
                 self._judging.give_back()
         return found
+
+    def _take_in(self, what: "Operation | _Moment") -> tuple[Finding, ...]:
+        if isinstance(what, _Moment):
+            return self._judge.advance(what.now, self._silent_after)
+        return self._judge.observe(what)
 
     def _keep(self, found: tuple[Finding, ...]) -> None:
         self._findings.extend(found)

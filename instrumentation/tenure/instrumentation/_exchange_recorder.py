@@ -12,6 +12,8 @@ from tenure.instrumentation.operations import (
     ForeignDelivery,
     ForeignRead,
     Owner,
+    Receive,
+    Send,
 )
 
 
@@ -77,6 +79,73 @@ class ExchangeRecorder(RunTelling):
                 checkpoint=checkpoint,
                 parent=parent,
                 parts=None if parts is None else tuple(parts.items()),
+            )
+        )
+
+    # Messages, at a level of detail of their own.
+
+    @property
+    def telling_messages(self) -> bool:
+        """Whether anybody would hear of a message now; checked before it is told."""
+        return self._recorder.tells_messages and self.telling
+
+    @harmless
+    def sent(
+        self,
+        owner: Owner,
+        message: str,
+        *,
+        executor: str | None = None,
+        target: str | None = None,
+        index: int | None = None,
+    ) -> None:
+        """Tell that a message was put where an executor will get it.
+
+        Args:
+            owner: Who owned the instance then.
+            message: Its identity, unique in its run and for each receiver.
+            executor: The executor that sent it, where one did.
+            target: The executor that is to get it, where known.
+            index: Number of the superstep, where the engine has them.
+        """
+        run = self._speaks()
+        if run is None or not self.telling_messages:
+            return
+        self._emit(
+            Send(
+                run=run,
+                seq=next(self._sequence),
+                owner=owner,
+                time=time_ns(),
+                message=message,
+                executor=executor,
+                target=target,
+                index=index,
+            )
+        )
+
+    @harmless
+    def received(
+        self,
+        owner: Owner,
+        message: str,
+        *,
+        executor: str | None = None,
+        index: int | None = None,
+    ) -> None:
+        """Tell that an executor got a message; the arguments are those of `sent`."""
+        run = self._speaks()
+        if run is None or not self.telling_messages:
+            return
+        self._emit(
+            Receive(
+                run=run,
+                seq=next(self._sequence),
+                owner=owner,
+                time=time_ns(),
+                message=message,
+                executor=executor,
+                index=index,
             )
         )
 

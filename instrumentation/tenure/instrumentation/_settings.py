@@ -29,6 +29,9 @@ class Detail(IntEnum):
     EXECUTORS = 3
     """Executor invocations too: the default."""
 
+    MESSAGES = 4
+    """Every message too, sent and received: two more operations for each."""
+
 
 class KeyDisplay(StrEnum):
     """How state keys appear in telemetry; values never do."""
@@ -44,7 +47,7 @@ class KeyDisplay(StrEnum):
 
 
 def detail_from_environment() -> Detail:
-    """Read `TENURE_DETAIL`: `ownership`, `supersteps` or `executors`.
+    """Read `TENURE_DETAIL`: `ownership`, `supersteps`, `executors` or `messages`.
 
     Raises:
         TelemetryConfigError: It is set to something else.

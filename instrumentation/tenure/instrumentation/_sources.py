@@ -25,7 +25,7 @@ class EngineSource:
     Args:
         engine: Engine and version, such as `tenure/0.1.0`.
         scope: Instrumentation scope of its spans and metrics.
-        detail: How much is told; `TENURE_DETAIL`, else everything, by default.
+        detail: How much is told; `TENURE_DETAIL`, else all but messages, by default.
         keys: How state keys appear; `TENURE_KEYS`, else as they are, by default.
         tracer_provider: Where spans go; the global provider by default.
         meter_provider: Where metrics go; the global provider by default.
@@ -49,6 +49,7 @@ class EngineSource:
         self.detail: Final = detail_from_environment() if detail is None else detail
         self.tells_supersteps: Final = self.detail >= Detail.SUPERSTEPS
         self.tells_executors: Final = self.detail >= Detail.EXECUTORS
+        self.tells_messages: Final = self.detail >= Detail.MESSAGES
         self.mask: Final = key_mask(keys_from_environment() if keys is None else keys)
         self.tracer: Final = trace.get_tracer(
             scope, version, tracer_provider, schema_url=semconv.SCHEMA_URL

@@ -18,8 +18,10 @@ from tenure.instrumentation.operations import (
     ForeignRead,
     Late,
     Operation,
+    Receive,
     Release,
     RunRef,
+    Send,
     SuperstepEnd,
     SuperstepStart,
     Trigger,
@@ -180,6 +182,17 @@ def _foreign_delivery(operation: ForeignDelivery, found: Attributes) -> None:
     _put(found, semconv.EXECUTOR_ID, operation.executor)
 
 
+def _send(operation: Send, found: Attributes) -> None:
+    _message(operation, found)
+    _put(found, semconv.MESSAGE_TARGET, operation.target)
+
+
+def _message(operation: Send | Receive, found: Attributes) -> None:
+    found[semconv.MESSAGE_ID] = operation.message
+    _put(found, semconv.EXECUTOR_ID, operation.executor)
+    _put(found, semconv.SUPERSTEP_INDEX, operation.index)
+
+
 _SPECIFIC: Final[dict[type[Operation], Callable[[Any, Attributes], None]]] = {
     Claim: _claim,
     Release: _release,
@@ -191,6 +204,8 @@ _SPECIFIC: Final[dict[type[Operation], Callable[[Any, Attributes], None]]] = {
     CheckpointSave: _save,
     CheckpointRestore: _checkpoint,
     Late: _late,
+    Send: _send,
+    Receive: _message,
     ForeignRead: _foreign_read,
     ForeignDelivery: _foreign_delivery,
 }

@@ -400,6 +400,42 @@ class Late(Operation):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Send(Operation):
+    """A message was put where an executor will get it.
+
+    Attributes:
+        message: Its identity, unique in its run: what goes to two executors is two.
+        executor: The executor that sent it, where one did.
+        target: The executor that is to get it, where known.
+        index: Number of the superstep that it was sent in, where the engine has them.
+    """
+
+    name: ClassVar[str] = "send"
+
+    message: str
+    executor: str | None = None
+    target: str | None = None
+    index: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receive(Operation):
+    """An executor got a message that was told as sent.
+
+    Attributes:
+        message: Its identity.
+        executor: The executor, where known.
+        index: Number of the superstep that it was got in, where the engine has them.
+    """
+
+    name: ClassVar[str] = "receive"
+
+    message: str
+    executor: str | None = None
+    index: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignRead(Operation):
     """A run read what another epoch had staged and not committed.
 

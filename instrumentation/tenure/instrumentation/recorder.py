@@ -27,7 +27,7 @@ class Recorder(EngineSource):
     Args:
         engine: Engine and version, such as `tenure/0.1.0`.
         scope: Instrumentation scope of its spans and metrics.
-        detail: How much is told; `TENURE_DETAIL`, else everything, by default.
+        detail: How much is told; `TENURE_DETAIL`, else all but messages, by default.
         keys: How state keys appear; `TENURE_KEYS`, else as they are, by default.
         tracer_provider: Where spans go; the global provider by default.
         meter_provider: Where metrics go; the global provider by default.

@@ -71,7 +71,9 @@ class RecordOwnership(Sampler):
         if result.decision is not Decision.DROP or not _is_ownership(attributes):
             return result
         # OpenTelemetry's samplers hand no attributes on when they drop.
-        kept = {**(attributes or {}), **(result.attributes or {})}
+        # The SDK's class does not say what its attributes are.
+        added: Attributes = getattr(result, "attributes", None)
+        kept = {**(attributes or {}), **(added or {})}
         return SamplingResult(Decision.RECORD_ONLY, kept, result.trace_state)
 
     def get_description(self) -> str:

@@ -100,6 +100,9 @@ ORIGIN_EPOCH: Final = "tenure.origin.epoch"
 MESSAGE_ID: Final = "tenure.message.id"
 """Identity of a message (string)."""
 
+MESSAGE_TARGET: Final = "tenure.message.target"
+"""Executor that a message was sent to (string)."""
+
 DELIVERY_KIND: Final = "tenure.delivery.kind"
 """What was delivered: `message`, `output`, `event` or `fan_in` (string)."""
 

@@ -26,10 +26,12 @@ class Delivery(NamedTuple):
     Attributes:
         message: The message.
         sources: Spans that sent it, where there are: links, not parents.
+        id: Its identity in its run, where messages are told.
     """
 
     message: Any
     sources: tuple[SpanContext, ...] = ()
+    id: str = ""
 
 
 class Sent(NamedTuple):
@@ -280,17 +282,28 @@ class Mailbox:
         else:
             waiting.append(delivery)
 
-    def collect(self, edge: FanInEdge, source: str, delivery: Delivery) -> None:
-        """Put a message into a fan-in, and its list once it is complete."""
+    def collect(
+        self, edge: FanInEdge, source: str, delivery: Delivery
+    ) -> Delivery | None:
+        """Put a message into a fan-in, and its list once it is complete.
+
+        Returns:
+            The list, once it is complete.
+        """
         fan_in = self._fan_ins.get(id(edge))
         if fan_in is None:
             fan_in = self._fan_ins[id(edge)] = _FanIn(edge)
         together = fan_in.put(source, delivery)
-        if together is not None:
-            spans = tuple(span for one in together for span in one.sources)
-            self.deliver(
-                edge.target, Delivery([one.message for one in together], spans)
-            )
+        if together is None:
+            return None
+        spans = tuple(span for one in together for span in one.sources)
+        whole = Delivery(
+            [one.message for one in together],
+            spans,
+            "+".join(one.id for one in together),
+        )
+        self.deliver(edge.target, whole)
+        return whole
 
     def messages(self) -> list[tuple[str, Any]]:
         """Return what waits for the next superstep, but for answers."""

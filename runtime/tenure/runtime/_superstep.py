@@ -305,12 +305,15 @@ class Supersteps:
         dispatches: What finds the handlers of its executors.
     """
 
-    __slots__ = ("_dispatches", "_run", "_told")
+    __slots__ = ("_dispatches", "_messages", "_run", "_sent", "_told")
 
     def __init__(self, run: Run, dispatches: Mapping[str, Dispatch]) -> None:
         self._run: Final = run
         self._dispatches: Final = dispatches
         self._told = False
+        # Whether messages are told, and how many have been named so far.
+        self._messages = False
+        self._sent = 0
 
     async def execute(self, batch: list[tuple[str, list[Delivery]]]) -> None:
         """Deliver `batch`, run its executors and commit what they staged.
@@ -326,6 +329,7 @@ class Supersteps:
         run = self._run
         run.note(SuperstepStarted, run.index)
         self._told = run.voice.telling
+        self._messages = run.voice.telling_messages
         base = run.instance.state_values
         routers = run.instance.routers
         turns = [
@@ -414,6 +418,8 @@ class Supersteps:
             if self._told
             else None
         )
+        if delivery.id and self._messages:
+            voice.received(run.instance.owner, delivery.id, executor=name, index=index)
         context = Invocation(run, turn, span)
         run.note(ExecutorInvoked, index, name)
         error: BaseException | None = None
@@ -465,11 +471,32 @@ class Supersteps:
             except Exception as exc:
                 raise _failure(sender, run.index, exc) from exc
             for receiver, message in routes:
-                delivery = Delivery(message, sent.sources)
+                delivery = Delivery(message, sent.sources, self._next_id())
                 if isinstance(receiver, FanInEdge):
-                    mailbox.collect(receiver, sender, delivery)
+                    whole = mailbox.collect(receiver, sender, delivery)
+                    if whole is not None:
+                        self._tell_sent(whole, sender, receiver.target)
                 else:
                     mailbox.deliver(receiver, delivery)
+                    self._tell_sent(delivery, sender, receiver)
+
+    def _next_id(self) -> str:
+        """Name a message, where messages are told."""
+        if not self._messages:
+            return ""
+        self._sent += 1
+        return str(self._sent)
+
+    def _tell_sent(self, delivery: Delivery, sender: str, target: str) -> None:
+        if delivery.id and self._messages:
+            run = self._run
+            run.voice.sent(
+                run.instance.owner,
+                delivery.id,
+                executor=sender,
+                target=target,
+                index=run.index,
+            )
 
 
 async def _call(

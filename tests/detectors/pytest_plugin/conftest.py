@@ -3,13 +3,15 @@
 from collections.abc import Callable
 from pathlib import Path
 
-import agent_framework  # noqa: F401 - see below
 import pytest
+from agent_framework import WorkflowBuilder
 
-# pytester forgets what an inner run is the first to import. What counts once in a
-# process (listeners, instrumentors, the engine) is imported here, to be shared.
-import tenure.detectors.pytest_plugin._watch
-import tenure.instrumentation.agent_framework
+from tenure.detectors.pytest_plugin import _watch
+from tenure.instrumentation import agent_framework
+
+SHARED = (WorkflowBuilder, _watch, agent_framework)
+"""pytester forgets what an inner run is the first to import. What counts once in a
+process (the engine, its instrumentor, listeners) is imported here, to be shared."""
 
 PROGRAMS = Path(__file__).parents[1] / "programs"
 
@@ -18,13 +20,16 @@ Run = Callable[..., pytest.RunResult]
 
 @pytest.fixture
 def project(pytester: pytest.Pytester) -> pytest.Pytester:
-    """A folder with programs that race; `agents` on a real engine, `told` without."""
+    """A folder with programs that race; `agents` on a real engine, `told` without.
+
+    Hypothesis is left out: its plugin takes a second in every session.
+    """
     for program in PROGRAMS.glob("*.py"):
         pytester.makepyfile(**{program.stem: program.read_text("utf-8")})
     pytester.makepyprojecttoml(
         """
         [tool.pytest.ini_options]
-        addopts = ["--strict-markers", "--strict-config", "-pno:cacheprovider"]
+        addopts = ["--strict-markers", "--strict-config", "-pno:hypothesispytest"]
         filterwarnings = ["error"]
         asyncio_mode = "auto"
         asyncio_default_fixture_loop_scope = "function"

@@ -18,7 +18,7 @@ def test_race():
     result.stdout.fnmatch_lines([
         "tenure found stale discard (violation) in press",
         "",
-        "violated: 1 violation in 4 operations of 1 instances",
+        "violated: 1 violation in 4 operations*",
         "press / i on engine/1.2",
         "*1*epoch 1 claims",
         "*3*epoch 2 claims, supersedes epoch 1",
@@ -26,7 +26,7 @@ def test_race():
         "*let epoch 1 be run r1 and epoch 2 be run r2;",
         "*then epoch 2 owned the instance at seq 4 of *, and had staged `b`;",
         "*however, epoch 1 discarded `b` (cause: finalizer)",
-        "FAILED test_it.py::test_race - *tenure found stale discard*",
+        "FAILED test_it.py::test_race - *tenure found stale*",
     ])
     # The traceback of the plugin says nothing about the test.
     result.stdout.no_fnmatch_line("*_watch.py*")
@@ -182,6 +182,23 @@ def test_race():
 """
     )
     result.assert_outcomes(xfailed=1)
+
+
+def test_a_detector_that_fails_is_an_error_and_no_silence(run):
+    result = run(
+        """
+from tenure.instrumentation.listeners import tell
+
+@pytest.mark.tenure
+def test_it():
+    tell("no operation")
+"""
+    )
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines([
+        "E   *AttributeError: *",
+        "E   *DetectorError: tenure could not judge this test",
+    ])
 
 
 class TestFixtures:

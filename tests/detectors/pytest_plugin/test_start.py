@@ -36,7 +36,7 @@ def test_installing_tenure_is_enough():
 
 def test_pytest_loads_the_plugin_and_nothing_else():
     # `tenure` itself is a namespace: there is no file to load.
-    expected = {"tenure", "tenure.detectors", MODULE}
+    expected = {"tenure", "tenure.detectors", MODULE, f"{MODULE}._options"}
     assert set(printed(LOADED).split()) == expected
 
 

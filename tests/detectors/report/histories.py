@@ -36,6 +36,14 @@ HOSTILE = (
     "</script><script>window.broken=1</script><img src=x onerror=window.broken=2>"
     "\"'`$title &lt; \u202e \x1b[31m \ud800 ``` | @everyone [x](http://evil.test)"
 )
+ABOUT = (
+    "stale-discard",
+    "leaked-write",
+    "late-write",
+    "overlapping-owners",
+    "epoch-reuse",
+)
+"""What is reported on, so that a new rule changes no picture here."""
 
 
 class Teller:
@@ -64,7 +72,7 @@ class Teller:
             "model/1", self.workflow, self.instance, run_id, epoch, counted_by
         )
 
-    def tell(self, kind, run: RunRef, **facts) -> Operation:
+    def tell(self, kind, run: RunRef, /, **facts) -> Operation:
         seq = self._seq[run.process] = self._seq.get(run.process, 0) + 1
         number = len(self.told) + 1
         operation = kind(
@@ -217,10 +225,12 @@ def of_processes(
 
 
 def report(*histories: Iterable[Operation], sources: tuple[str, ...] = ()) -> Report:
-    """Judge histories, and report on them."""
+    """Judge histories, and report on them what the tests here are about."""
     detector, timeline = Detector(announce=()), Timeline()
     for history in histories:
         for operation in history:
             detector.feed(operation)
             timeline.add(operation)
-    return Report.of(detector, timeline, sources=sources)
+    shown = Report.of(detector, timeline, sources=sources)
+    found = tuple(each for each in shown.findings if each.anomaly in ABOUT)
+    return replace(shown, findings=found)

@@ -4,6 +4,9 @@ import base64
 import hashlib
 import json
 import re
+import subprocess
+import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 from importlib.resources import files
 
@@ -117,8 +120,6 @@ def test_it_holds_the_raw_span_of_every_operation():
 
 def test_numbers_that_a_script_cannot_hold_are_texts():
     told = lost_write()
-    from dataclasses import replace
-
     huge = [replace(told[0], seq=2**62)]
     data = json.loads(Reader(render_html(report(huge))).held["data"])
     assert str(2**62) in json.dumps(data["sections"][0]["rows"][-1])
@@ -127,6 +128,26 @@ def test_numbers_that_a_script_cannot_hold_are_texts():
 
 def test_readers_without_scripts_get_the_text():
     assert "✗ epoch 1 discards (finalizer)" in render_html(report(lost_write()))
+
+
+def test_importing_it_loads_the_standard_library_and_the_vocabulary_only():
+    program = "import sys, tenure.detectors.report; print(*sys.modules, sep='\\n')"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    loaded = {name.split(".")[0] for name in done.stdout.split()}
+    unwanted = {"anyio", "jinja2", "rich", "markupsafe", "agent_framework"}
+    assert not loaded & unwanted
+    assert "opentelemetry.sdk" not in done.stdout
+    assert "tenure.runtime" not in done.stdout
+
+
+def test_the_detectors_load_no_report_until_it_is_asked_for():
+    program = "import sys, tenure.detectors; print(*sys.modules, sep='\\n')"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert "tenure.detectors.report" not in done.stdout.split()
 
 
 def test_the_files_of_the_page_are_in_the_package():

@@ -229,6 +229,29 @@ class TestFindings:
         arrow = next(each for each in only(picture).arrows if each.finding == number)
         assert (arrow.place, arrow.to_place) == (5, 0)
 
+    def test_a_conflict_within_a_run_points_at_the_write_that_came_first(self):
+        teller = Teller()
+        run = teller.run(1)
+        teller.claim(run)
+        written = vocabulary.WriteSet((("draft", 1),))
+        first, second = (
+            teller.tell(vocabulary.Execute, run, executor=name, index=1, writes=written)
+            for name in ("writer", "critic")
+        )
+        commit = teller.tell(vocabulary.Commit, run, writes=written, index=1)
+        full = report(teller.told)
+        finding = report(lost_write()).findings[0]
+        within = replace(
+            finding,
+            culprit_epoch=1,
+            owner_epoch=1,
+            victim_epoch=1,
+            evidence=(commit, second, first, teller.told[0]),
+        )
+        (arrow,) = only(draw(replace(full, findings=(within,)))).arrows
+        assert (arrow.lane, arrow.place) == (0, 3)
+        assert (arrow.to_lane, arrow.to_place) == (0, 1)
+
     def test_the_worst_comes_first(self):
         picture = draw(
             report(calm(instance="a"), averted(instance="b"), lost_write(instance="c"))

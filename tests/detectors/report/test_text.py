@@ -106,7 +106,7 @@ def test_a_long_timeline_is_cut_to_what_surrounds_its_findings():
 
 def test_a_long_timeline_without_findings_shows_how_it_began_and_ended():
     lines = render_text(report(calm(100))).splitlines()
-    assert "epoch 1 claims" in lines[2]
+    assert "epoch 1 claims" in lines[3]
     assert "epoch 100 releases" in lines[-1]
     assert any(line.endswith(" rows …") for line in lines)
 

@@ -49,13 +49,29 @@ def test_a_write_after_a_release_that_was_lost_stays_possible(scene, only):
     assert found.missing == ("the release of epoch 1",)
 
 
-def test_before_a_successor_claims_a_shared_map_looks_like_ones_own_ledger(scene, only):
+def test_after_the_release_ones_own_ledger_reaches_nobody(scene, only):
     scene.claim(1)
     scene.release(1)
     found = only(scene.late(1, ledger=1))
 
-    assert (found.severity, found.certainty) == (Severity.AVERTED, Certainty.POSSIBLE)
-    assert found.missing == ("whether later runs share the ledger",)
+    assert (found.severity, found.certainty) == (Severity.AVERTED, Certainty.CERTAIN)
+
+
+def test_a_background_task_of_a_finished_run_reaches_the_next_one_on_a_shared_map(
+    scene, only
+):
+    scene.claim(1)
+    scene.release(1)
+    found = only(scene.late(1, ledger=1, shared=True))
+
+    assert (found.severity, found.certainty) == (Severity.WARNING, Certainty.CERTAIN)
+    assert "into the map that all runs share" in found.proof
+
+
+def test_a_shared_map_needs_no_number_to_be_reached(scene, only):
+    found = only(scene.superseded().late(1, shared=True))
+
+    assert (found.severity, found.certainty) == (Severity.WARNING, Certainty.CERTAIN)
 
 
 def test_without_the_owner_a_claim_counted_before_the_write_proves_it_late(scene, only):

@@ -55,10 +55,29 @@ def test_what_a_stale_discard_hit_stays_possible_when_its_writes_are_unknown(
 
 
 def test_that_there_is_no_victim_cannot_be_said_when_pairs_were_left_out(scene, only):
-    found = only(scene.superseded().discard(1, {"a": 1}, omitted=3))
+    found = only(scene.superseded().discard(1, {"a": 0}, omitted=3))
 
     assert (found.severity, found.certainty) == (Severity.WARNING, Certainty.POSSIBLE)
     assert found.missing == ("3 of the discarded keys",)
+
+
+def test_where_one_of_its_own_pairs_is_listed_every_foreign_one_is(scene, only):
+    found = only(scene.superseded().discard(1, {"a": 0, "b": 1}, omitted=3))
+
+    assert (found.severity, found.certainty) == (Severity.WARNING, Certainty.CERTAIN)
+    assert "hit no newer epoch's writes" in found.proof
+
+
+def test_a_list_that_is_not_in_the_promised_order_proves_nothing(scene, only):
+    found = only(scene.superseded().discard(1, {"b": 1, "a": 0}, omitted=3))
+
+    assert found.certainty is Certainty.POSSIBLE
+
+
+def test_a_map_that_all_runs_share_is_not_ones_own_ledger(scene, only):
+    found = only(scene.superseded().discard(1, {"a": 1}, ledger=1, shared=True))
+
+    assert (found.severity, found.certainty) == (Severity.WARNING, Certainty.CERTAIN)
 
 
 def test_a_fenced_discard_by_a_stale_epoch_is_averted(scene, only):

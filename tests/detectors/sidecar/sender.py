@@ -21,16 +21,22 @@ def recorded(runs: list[dict]) -> list:
     memory = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(memory))
-    recorder = Recorder("pair/1", "tenure.runtime", tracer_provider=provider)
+    recorder = Recorder("pair/1", scope="tenure.runtime", tracer_provider=provider)
+    instances: dict[str, object] = {}
     for spoken in runs:
         owner = Owner(spoken["epoch"], spoken["run_id"])
-        instance = recorder.instance("press", spoken.get("instance", "shared"))
+        name = spoken.get("instance", "shared")
+        if name not in instances:
+            instances[name] = recorder.instance("press", name)
+        instance = instances[name]
         run = instance.run(spoken["run_id"])
         run.claim(owner)
         for key, epoch in spoken.get("writes", {}).items():
             run.commit(owner, {key: epoch}, cause=CommitCause.SUPERSTEP)
         for checkpoint in spoken.get("restores", ()):
-            run.checkpoint_restored(owner, checkpoint)
+            run.checkpoint_restored(owner, checkpoint, None, {})
+        for checkpoint, parent in spoken.get("saves", ()):
+            run.checkpoint_saved(owner, checkpoint, parent, {})
         run.release(owner, Outcome.COMPLETED)
         run.ended(Outcome.COMPLETED)
     spans = memory.get_finished_spans()
@@ -38,7 +44,7 @@ def recorded(runs: list[dict]) -> list:
     return list(spans)
 
 
-def exporter_for(transport: str, endpoint: str, packing: str):
+def exporter_for(transport: str, endpoint: str, packing: str, timeout: float):
     if transport == "grpc":
         from grpc import Compression
         from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import (
@@ -46,19 +52,23 @@ def exporter_for(transport: str, endpoint: str, packing: str):
         )
 
         packed = Compression.Gzip if packing == "gzip" else Compression.NoCompression
-        return GrpcExporter(endpoint=endpoint, insecure=True, compression=packed)
+        return GrpcExporter(
+            endpoint=endpoint, insecure=True, compression=packed, timeout=timeout
+        )
     from opentelemetry.exporter.otlp.proto.http import Compression as HttpCompression
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
     return OTLPSpanExporter(
-        endpoint=f"{endpoint}/v1/traces", compression=HttpCompression(packing)
+        endpoint=f"{endpoint}/v1/traces",
+        compression=HttpCompression(packing),
+        timeout=timeout,
     )
 
 
 def main() -> None:
     logging.basicConfig(format="%(message)s", stream=sys.stderr)
     asked = json.loads(sys.argv[1])
-    exporter = exporter_for(asked["transport"], asked["endpoint"], asked["packing"])
+    exporter = exporter_for(**asked["exporter"])
     result = exporter.export(recorded(asked["runs"]))
     exporter.shutdown()
     sys.stdout.write(json.dumps(result.name) + "\n")

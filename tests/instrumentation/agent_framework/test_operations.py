@@ -5,6 +5,7 @@ from typing import TypeVar
 
 import pytest
 
+from tenure.instrumentation.agent_framework import _engine
 from tenure.instrumentation.operations import (
     CheckpointRestore,
     CheckpointSave,
@@ -28,8 +29,8 @@ from tenure.instrumentation.operations import (
 )
 
 from . import stories
-from .stories import settled
-from .test_findings import CLEAN, RACES
+from .cells import Expected
+from .stories import STORIES, settled
 
 needs_discards = pytest.mark.skipif(
     not stories.DISCARDS, reason="this version of the engine never discards"
@@ -119,23 +120,29 @@ async def test_the_end_of_a_failed_superstep_says_how_it_came_about(
     ]
 
 
+CLEAN = [
+    name
+    for name in STORIES
+    if not Expected().cell(name, _engine.installed_version())["findings"]
+]
+
+
 @pytest.mark.parametrize("name", CLEAN)
 async def test_a_clean_run_commits_and_discards_only_its_own_writes(
     heard: list[Operation], name: str
 ) -> None:
-    await settled(CLEAN[name]())
+    await settled(STORIES[name].play())
     for operation in [*only(Commit, heard), *only(Discard, heard)]:
         assert operation.writes is not None
         assert set(operation.writes.epochs) <= {operation.run.epoch}
         assert operation.stale is False
 
 
-@pytest.mark.parametrize("name", [*CLEAN, *RACES])
+@pytest.mark.parametrize("name", STORIES)
 async def test_every_run_is_claimed_and_released_once_and_positions_have_no_gap(
     heard: list[Operation], name: str
 ) -> None:
-    story = CLEAN[name] if name in CLEAN else RACES[name][0]
-    await settled(story())
+    await settled(STORIES[name].play())
     instances = {operation.run.instance for operation in heard}
     for instance in instances:
         told = [operation for operation in heard if operation.run.instance == instance]
@@ -148,12 +155,11 @@ async def test_every_run_is_claimed_and_released_once_and_positions_have_no_gap(
         assert [operation.seq for operation in told] == list(range(1, len(told) + 1))
 
 
-@pytest.mark.parametrize("name", [*CLEAN, *RACES])
+@pytest.mark.parametrize("name", STORIES)
 async def test_every_superstep_that_starts_ends(
     heard: list[Operation], name: str
 ) -> None:
-    story = CLEAN[name] if name in CLEAN else RACES[name][0]
-    await settled(story())
+    await settled(STORIES[name].play())
     started = [(step.run.run_id, step.index) for step in only(SuperstepStart, heard)]
     ended = [(step.run.run_id, step.index) for step in only(SuperstepEnd, heard)]
     assert started

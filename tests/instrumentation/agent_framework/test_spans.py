@@ -14,8 +14,7 @@ from tenure.instrumentation import semconv
 from tenure.instrumentation.agent_framework import _engine
 
 from . import stories
-from .stories import settled
-from .test_findings import CLEAN, RACES
+from .stories import STORIES, settled
 from .test_operations import needs_discards
 
 Instrumenting = Callable[..., AbstractContextManager[None]]
@@ -26,13 +25,12 @@ def attribute(span: ReadableSpan, name: str) -> object:
     return span.attributes.get(name)
 
 
-@pytest.mark.parametrize("name", [*CLEAN, *RACES])
+@pytest.mark.parametrize("name", STORIES)
 async def test_every_run_span_ends_with_an_outcome(
     name: str, instrumenting: Instrumenting, traces
 ) -> None:
-    story = CLEAN[name] if name in CLEAN else RACES[name][0]
     with instrumenting(tracer_provider=traces.provider):
-        await settled(story())
+        await settled(STORIES[name].play())
     runs = [span for span in traces.spans if span.name.startswith("run ")]
     owns = [span for span in traces.spans if span.name.startswith("own ")]
     assert len(runs) == len(owns) >= 1

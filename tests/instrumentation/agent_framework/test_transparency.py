@@ -5,38 +5,34 @@ import gc
 import io
 import logging
 import weakref
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 
 import pytest
 from agent_framework import WorkflowBuilder, WorkflowContext
 from agent_framework.exceptions import WorkflowException
 
+from tenure.detectors import Detector
 from tenure.instrumentation.agent_framework import _frames
 from tenure.instrumentation.operations import Operation
 
 from . import stories
-from .stories import Does, Gates, Told, abandon, one_executor, play, settled, turns
-from .test_findings import CLEAN, RACES
+from .stories import STORIES, Does, Gates, abandon, one_executor, play, settled, turns
 
 Instrumenting = Callable[..., AbstractContextManager[None]]
 
 
-async def outcome(story: Callable[[], Awaitable[Told]]) -> Told:
-    return await settled(story())
-
-
-@pytest.mark.parametrize("name", [*CLEAN, *RACES])
+@pytest.mark.parametrize("name", STORIES)
 async def test_a_story_ends_the_same_with_and_without_the_instrumentor(
-    name: str, instrumenting: Instrumenting, heard: list[Operation]
+    name: str, instrumenting: Instrumenting
 ) -> None:
-    story = CLEAN[name] if name in CLEAN else RACES[name][0]
-    bare = await outcome(story)
-    assert heard == []
+    bare = await settled(STORIES[name].play())
     with instrumenting():
-        watched = await outcome(story)
-    assert heard
-    assert watched == bare
+        unheard = await settled(STORIES[name].play())
+        with Detector(announce=()).listen():
+            heard = await settled(STORIES[name].play())
+    assert unheard == bare
+    assert heard == bare
 
 
 async def streamed(ticks: list[int]) -> list[tuple[int, str]]:
@@ -70,13 +66,26 @@ async def test_every_event_comes_in_the_same_turn_of_the_loop(
     ticking = asyncio.create_task(tick())
     bare = await streamed(ticks)
     with instrumenting():
-        watched = await streamed(ticks)
+        unheard = await streamed(ticks)
+        with Detector(announce=()).listen():
+            heard = await streamed(ticks)
     ticking.cancel()
-    assert watched == bare
+    assert unheard == bare
+    assert heard == bare
     assert bare[-1][0] > 10
 
 
-@pytest.mark.usefixtures("instrumented")
+@pytest.fixture(params=["heard", "unheard"])
+def anyone(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Somebody who listens, or nobody."""
+    if request.param == "unheard":
+        yield
+        return
+    with Detector(announce=()).listen():
+        yield
+
+
+@pytest.mark.usefixtures("instrumented", "anyone")
 async def test_a_dropped_stream_dies_at_once() -> None:
     gates = Gates()
     workflow = one_executor(gates)
@@ -96,7 +105,7 @@ async def test_a_dropped_stream_dies_at_once() -> None:
     await turns(40)
 
 
-@pytest.mark.usefixtures("instrumented")
+@pytest.mark.usefixtures("instrumented", "anyone")
 async def test_a_workflow_dies_with_its_last_reference() -> None:
     async def act(message: str, context: WorkflowContext[str, str]) -> None:
         await context.yield_output(message)
@@ -110,15 +119,17 @@ async def test_a_workflow_dies_with_its_last_reference() -> None:
     assert (state(), context()) == (None, None)
 
 
-@pytest.mark.usefixtures("instrumented")
+@pytest.mark.usefixtures("instrumented", "anyone")
 async def test_no_frame_stays_bound_when_runs_are_over() -> None:
     before = dict(_frames.bound)
     for story in (stories.lost_write, stories.cycle, stories.chain):
         await settled(story())
+    gc.collect()
+    await turns(2)
     assert _frames.bound == before
 
 
-@pytest.mark.usefixtures("instrumented")
+@pytest.mark.usefixtures("instrumented", "anyone")
 async def test_the_engine_still_refuses_a_second_run() -> None:
     gates = Gates()
     workflow = one_executor(gates)

@@ -112,7 +112,7 @@ def _styled(line: Line) -> Padding:
     text = Text()
     for segment in segments:
         text.append(segment.text, _TONES[segment.tone])
-    return Padding(text, (0, 0, 0, indent))
+    return Padding(text, (0, 0, 0, indent), expand=False)
 
 
 def _print_findings(console: Console, report: Report, drawn: set[int]) -> None:
@@ -148,7 +148,7 @@ def _print_instances(console: Console, instances: Sequence[InstanceReport]) -> N
             f"  {plain(instance.title)} on {plain(instance.engine)}: "
             f"{_counted(instance.operations, 'operation')}, {span}{found}",
         )
-        console.print(Padding(line, (0, 0, 0, _INDENT)))
+        console.print(Padding(line, (0, 0, 0, _INDENT), expand=False))
     hidden = len(instances) - _MOST
     if hidden > 0:
         _print_list(console, [f"… and {hidden} more; --format json lists them"])
@@ -167,7 +167,11 @@ def _print_missing(console: Console, report: Report) -> None:
 
 def _print_list(console: Console, lines: Iterable[str]) -> None:
     for line in lines:
-        console.print(Padding(Text(_shown(console, plain(line))), (0, 0, 0, _INDENT)))
+        console.print(
+            Padding(
+                Text(_shown(console, plain(line))), (0, 0, 0, _INDENT), expand=False
+            )
+        )
 
 
 def _shown(console: Console, text: str) -> str:

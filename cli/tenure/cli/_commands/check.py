@@ -24,7 +24,7 @@ def check(
     files: Annotated[
         list[str],
         typer.Argument(
-            metavar="FILE...",
+            metavar="FILE",
             help="Trace files, gzipped or not; - is standard input.",
             show_default=False,
         ),

@@ -14,7 +14,6 @@ from tenure.cli._extras import require
 _NEEDED: Final = (
     "google.rpc",
     "grpc",
-    "grpc_status",
     "httpx",
     "opentelemetry.proto",
     "prometheus_client",

@@ -18,6 +18,8 @@ from tenure.detectors._rules.fork import fork
 from tenure.detectors._rules.late_write import late_write
 from tenure.detectors._rules.leaked_write import leaked_write
 from tenure.detectors._rules.lost_snapshot import lost_snapshot
+from tenure.detectors._rules.message_duplication import message_duplication
+from tenure.detectors._rules.message_loss import message_loss
 from tenure.detectors._rules.never_released import never_released
 from tenure.detectors._rules.overlapping_owners import overlapping_owners
 from tenure.detectors._rules.read_write_conflict import read_write_conflict
@@ -37,6 +39,7 @@ from tenure.instrumentation.operations import (
     ForeignRead,
     Late,
     Operation,
+    Receive,
     Release,
 )
 
@@ -45,13 +48,14 @@ Rule = Callable[[Any, History], tuple[Finding, ...]]
 
 RULES: Final[Mapping[type[Operation], tuple[Rule, ...]]] = MappingProxyType({
     Claim: (epoch_reuse, overlapping_owners),
-    Release: (finalizer_by_gc, finalizer_at_shutdown),
+    Release: (message_loss, finalizer_by_gc, finalizer_at_shutdown),
     Execute: (write_write_conflict, read_write_conflict),
     Commit: (stale_commit, leaked_write, write_write_conflict, read_write_conflict),
     Discard: (stale_discard, lost_snapshot, finalizer_by_gc, finalizer_at_shutdown),
     CheckpointSave: (torn_checkpoint, lost_snapshot, fork),
     CheckpointRestore: (torn_checkpoint,),
     Late: (late_write,),
+    Receive: (message_duplication,),
     ForeignRead: (dirty_read,),
     ForeignDelivery: (foreign_delivery,),
 })

@@ -15,30 +15,31 @@ from tenure.instrumentation.operations import Commit, CommitCause, Execute
 def completed(
     operation: Commit | Execute,
     history: History,
-    kind: Callable[[Conflicts], object],
+    kind: Callable[[Conflicts], bool],
 ) -> tuple[Commit, Conflicts] | None:
     """Return the conflicts that `operation` completes the proof of.
 
     Args:
         operation: A commit, or an executor's invocation that arrives after it.
         history: The history before it.
-        kind: Picks the conflicts of one kind; what it returns is false if there are
-            none.
+        kind: Says whether there are any of one kind.
 
     Returns:
         The commit and the conflicts, unless there are none of the kind or their proof
         was complete before.
     """
-    step = history.steps.of(operation)
-    if step is None:
-        return None
+    steps = history.steps
     if isinstance(operation, Commit):
-        if not step.shared or step.commit is not None:
+        if not steps.contended or operation.cause is not CommitCause.SUPERSTEP:
             return None
-        if operation.cause is not CommitCause.SUPERSTEP:
+        step = steps.of(operation)
+        if step is None or step.commit is not None:
             return None
         found = step.conflicts()
         return (operation, found) if kind(found) else None
+    step = steps.of(operation) if steps.late else None
+    if step is None:
+        return None
     if step.commit is None or operation.error is not None or kind(step.conflicts()):
         return None
     found = step.conflicts_with(operation)

@@ -4,8 +4,9 @@ Two runs with one epoch prove it in any order. That the epoch went back is prove
 by positions that one process counted: an old claim that arrives late proves nothing.
 """
 
-from tenure.detectors._history import History, precedes
+from tenure.detectors._history import History
 from tenure.detectors._rules._report import report
+from tenure.detectors._tenure import precedes
 from tenure.detectors.anomalies import EPOCH_REUSE, Certainty
 from tenure.detectors.findings import Finding
 from tenure.instrumentation.operations import Claim

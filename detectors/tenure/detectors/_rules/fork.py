@@ -5,8 +5,9 @@ the branch that it leaves was saved before it claimed. So two children of one pa
 certain only if the older run saved when it had lost the instance already.
 """
 
-from tenure.detectors._history import History, precedes
+from tenure.detectors._history import History
 from tenure.detectors._rules._report import report
+from tenure.detectors._tenure import precedes
 from tenure.detectors.anomalies import FORK, Certainty
 from tenure.detectors.findings import Finding
 from tenure.instrumentation.operations import CheckpointSave

@@ -1,7 +1,7 @@
 """An executor's snapshot that a checkpoint ought to have and does not get.
 
-Either a discard throws a newer epoch's snapshot away, which the write set proves, or the
-saved checkpoint lacks one that was taken for it, which its own lists prove.
+Either a discard throws a newer epoch's snapshot away, which the write set proves, or
+the saved checkpoint lacks one that was taken for it, which its own lists prove.
 """
 
 from tenure.detectors._history import History
@@ -31,7 +31,6 @@ def lost_snapshot(
             operation,
             history,
             variant="left-out",
-            victim=operation.run.epoch,
             keys=left_out,
         ),
     )

@@ -1,7 +1,7 @@
 """A run that still owns its instance after a long silence.
 
-Nothing here reads a clock: the caller hands the time in. It is never more than possible,
-because a run may be slow and telemetry late.
+Nothing here reads a clock: the caller hands the time in. It is never more than
+possible, because a run may be slow and telemetry late.
 """
 
 from tenure.detectors._history import History

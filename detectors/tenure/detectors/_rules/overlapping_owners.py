@@ -5,8 +5,9 @@ between them has arrived, for then the release is known never to have been there
 may an epoch lie between the two: another process may have superseded the owner with it.
 """
 
-from tenure.detectors._history import History, Tenure, precedes
+from tenure.detectors._history import History
 from tenure.detectors._rules._report import report
+from tenure.detectors._tenure import Tenure, precedes
 from tenure.detectors.anomalies import OVERLAPPING_OWNERS, Certainty
 from tenure.detectors.findings import Finding
 from tenure.instrumentation.operations import Claim

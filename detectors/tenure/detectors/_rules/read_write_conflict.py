@@ -21,19 +21,18 @@ def read_write_conflict(
     if done is None:
         return ()
     commit, found = done
-    involved = {one.executor: one for key in found.read for one in found.readers[key]}
+    involved = {one.executor: one for both in found.read.values() for one in both}
     return (
         report(
             READ_WRITE_CONFLICT,
             commit,
             history,
             variant="committed",
-            victim=commit.run.epoch,
-            keys=found.read,
+            keys=tuple(found.read),
             witnesses=tuple(involved.values()),
         ),
     )
 
 
-def _read(found: Conflicts) -> tuple[str, ...]:
-    return found.read
+def _read(found: Conflicts) -> bool:
+    return bool(found.read)

@@ -25,9 +25,7 @@ def torn_checkpoint(
     return ()
 
 
-def _torn(
-    operation: CheckpointSave | CheckpointRestore, history: History
-) -> Finding:
+def _torn(operation: CheckpointSave | CheckpointRestore, history: History) -> Finding:
     assert operation.parts is not None
     epochs = {epoch for _, epoch in operation.parts}
     others = epochs - {operation.run.epoch}

@@ -21,21 +21,18 @@ def write_write_conflict(
     if done is None:
         return ()
     commit, found = done
-    involved = {
-        one.executor: one for key in found.written for one in found.writers[key]
-    }
+    involved = {one.executor: one for both in found.written.values() for one in both}
     return (
         report(
             WRITE_WRITE_CONFLICT,
             commit,
             history,
             variant="committed",
-            victim=commit.run.epoch,
-            keys=found.written,
+            keys=tuple(found.written),
             witnesses=tuple(involved.values()),
         ),
     )
 
 
-def _written(found: Conflicts) -> tuple[str, ...]:
-    return found.written
+def _written(found: Conflicts) -> bool:
+    return bool(found.written)

@@ -12,7 +12,12 @@ from typing import Final, NamedTuple, final
 from tenure.detectors.anomalies import Severity
 from tenure.detectors.detector import Verdict
 from tenure.detectors.findings import Finding
-from tenure.detectors.offline.outcome import InstanceReport, Sighting, counted
+from tenure.detectors.offline.outcome import (
+    InstanceReport,
+    Sighting,
+    by_severity,
+    counted,
+)
 from tenure.instrumentation.operations import Operation
 
 MAX_INSTANCES: Final = 10_000
@@ -148,7 +153,7 @@ class Gallery:
                 verdict=_verdict(record, bool(doubtful or missing.get(key[1:]))),
                 operations=record.operations,
                 epochs=(record.lowest, record.highest),
-                findings=dict(record.findings),
+                findings=by_severity(record.findings),
                 missing=missing.get(key[1:], ()),
             )
             for key, record in self._records.items()

@@ -13,7 +13,13 @@ from tenure.detectors._lift import Lifted, lift
 from tenure.detectors.detector import Detector
 from tenure.detectors.findings import Finding
 from tenure.detectors.offline._gallery import Gallery, Place
-from tenure.detectors.offline.outcome import FileReport, Report, Sighting, Unreadable
+from tenure.detectors.offline.outcome import (
+    FileReport,
+    Report,
+    Sighting,
+    Unreadable,
+    by_severity,
+)
 from tenure.detectors.offline.reading import Source
 from tenure.detectors.offline.recognise import (
     HEAD,
@@ -200,7 +206,7 @@ class _Check:
             files=files,
             instances=self._gallery.reports(by_instance, doubtful=doubtful),
             sightings=tuple(self._sightings),
-            finding_counts=dict(self._counts),
+            finding_counts=by_severity(self._counts),
             missing=missing,
             operations_kept=self._gallery.operations,
             left_out=self._gallery.left_out,

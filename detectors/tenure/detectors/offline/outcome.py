@@ -42,6 +42,15 @@ def counted(count: int, what: str) -> str:
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
+def by_severity(counts: Mapping[str, int]) -> dict[str, int]:
+    """Return `counts` with the worst severity first."""
+    return {
+        severity.value: counts[severity.value]
+        for severity in Severity
+        if counts.get(severity.value)
+    }
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileReport:
     """What was read of one file, and what was not.

@@ -142,13 +142,14 @@ _EXACT: Final = 2.0**53
 
 def whole_number(value: object) -> object:
     """Return the int64 that `value` is beyond doubt, or `value` as it is."""
+    if type(value) is int:
+        return value if value in _INT64 else MALFORMED
     if isinstance(value, float):
         exact = value.is_integer() and abs(value) <= _EXACT
         return int(value) if exact else value
     if isinstance(value, str) and _DIGITS.fullmatch(value):
-        value = int(value)
-    if isinstance(value, int) and value not in _INT64:
-        return MALFORMED
+        number = int(value)
+        return number if number in _INT64 else MALFORMED
     return value
 
 
@@ -198,14 +199,22 @@ _INT_LISTS: Final = (
 _STRING_LISTS: Final = (
     semconv.WRITE_KEYS,
     semconv.READ_KEYS,
+    semconv.REDUCED_KEYS,
     semconv.CHECKPOINT_PARTS,
+    semconv.CHECKPOINT_TAKEN,
+    semconv.SNAPSHOT_KEYS,
     semconv.KEYS,
+)
+_BOOLS: Final = (
+    semconv.DISCARD_FENCED,
+    semconv.LEDGER_SHARED,
+    semconv.READ_ISOLATED,
 )
 
 _MEANT: Final[Mapping[str, Callable[[object], object]]] = MappingProxyType({
     **dict.fromkeys(_INTS, whole_number),
     **dict.fromkeys(_INT_LISTS, _whole_numbers),
     **dict.fromkeys(_STRING_LISTS, _sequence),
-    semconv.DISCARD_FENCED: _truth,
+    **dict.fromkeys(_BOOLS, _truth),
 })
 """What is not here is a string, and no other type becomes one."""

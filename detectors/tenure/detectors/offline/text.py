@@ -78,6 +78,8 @@ class Text:
         # Invariant: the line of `buffer[_counted]`.
         self._line = 1
         self._counted = 0
+        # How many characters of its line stand before `buffer`.
+        self._left = 0
         self._on_a_line = False
         self._line_over = False
         self._piece = _FIRST_PIECE
@@ -92,10 +94,11 @@ class Text:
         self._counted = self.pos
         return self._line
 
-    @property
-    def column(self) -> int:
-        """The column at `pos`, from 1."""
-        return self.pos - self.buffer.rfind("\n", 0, self.pos)
+    def column(self, at: int | None = None) -> int:
+        """Return the column of a place in `buffer`, from 1; of `pos` by default."""
+        end = self.pos if at is None else at
+        newline = self.buffer.rfind("\n", 0, end)
+        return end - newline if newline >= 0 else self._left + end + 1
 
     def begin(self) -> bool:
         """Go to the next value; say whether there is one."""
@@ -104,7 +107,12 @@ class Text:
         self._push_back()
         while True:
             start, self._at = self._at, _blank(self._bytes, self._at)
-            self._line += self._bytes.count(b"\n", start, self._at)
+            ends = self._bytes.count(b"\n", start, self._at)
+            if ends:
+                self._line += ends
+                self._left = self._at - self._bytes.rfind(b"\n", start, self._at) - 1
+            else:
+                self._left += self._at - start
             if self._at < len(self._bytes):
                 break
             if not self._fill(1):
@@ -126,11 +134,7 @@ class Text:
             piece = self._take()
             decoded = self._decode(piece)
             if decoded:
-                line = self.line  # counts up to `pos`, which becomes the start
-                self._line, self._counted = line, 0
-                self.buffer = self.buffer[self.pos :] + decoded
-                self.mark = max(self.mark - self.pos, 0)
-                self.pos = 0
+                self._drop(decoded)
                 return True
             if self._undecodable is not None:
                 return self.more()
@@ -172,8 +176,17 @@ class Text:
             self.pos = torn
             return
         self.pos = len(self.buffer)
+        self._drop()
         while not self._line_over and self._take():
-            self.buffer, self.pos, self._counted = "", 0, 0
+            pass
+
+    def _drop(self, more: str = "") -> None:
+        """Forget what is before `pos`, and add `more` behind the rest."""
+        line, left = self.line, self.column() - 1
+        self.buffer = self.buffer[self.pos :] + more
+        self.mark = max(self.mark - self.pos, 0)
+        self._line, self._left = line, left
+        self.pos = self._counted = 0
 
     # Between values.
 
@@ -192,21 +205,24 @@ class Text:
                     break
             except BrokenError:
                 return True  # whoever reads on meets it again, and says so
-        # The line end is not part of the buffer.
-        self._line += self._line_over
-        self.buffer, self.pos, self._counted = "", 0, 0
+        self._drop()
+        if self._line_over:  # the line end is not part of the buffer
+            self._line, self._left = self._line + 1, 0
         self._on_a_line = False
         return False
 
     def _push_back(self) -> None:
         """Turn what was read ahead of the next value into bytes again."""
-        line = self.line
-        ahead = self.buffer[self.pos :].encode() + self._decoder.getstate()[0]
+        self._drop()
+        ahead = self.buffer.encode() + self._decoder.getstate()[0]
         self._decoder.reset()
-        if ahead:
+        self.buffer = ""
+        start = self._at - len(ahead)
+        if start >= 0 and self._bytes.startswith(ahead, start):
+            self._at = start  # nearly always: they are still there
+        else:
             self._bytes = ahead + self._bytes[self._at :]
             self._at = 0
-        self.buffer, self.pos, self._line, self._counted = "", 0, line, 0
 
     def _is_document(self) -> bool:
         """Say whether the value goes on after the end of its first line."""
@@ -225,7 +241,10 @@ class Text:
 
     def _leave_document(self) -> None:
         """Go to the next line that begins with a brace or a bracket."""
-        at_one = self.column == 1 and self.buffer[self.pos : self.pos + 1] in {"{", "["}
+        at_one = self.column() == 1 and self.buffer[self.pos : self.pos + 1] in {
+            "{",
+            "[",
+        }
         self._push_back()
         if at_one:
             return
@@ -236,7 +255,7 @@ class Text:
                 if not self._fill(1):
                     return
                 continue
-            self._line += 1
+            self._line, self._left = self._line + 1, 0
             self._at = end + 1
             if self._at == len(self._bytes):
                 self._fill(1)

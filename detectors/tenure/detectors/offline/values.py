@@ -207,6 +207,9 @@ class JsonReader:
     def _peek(self) -> str:
         """Return the next character that is not white space, without taking it."""
         text = self._text
+        here = text.buffer[text.pos : text.pos + 1]
+        if here > " ":
+            return here
         while True:
             match = _SPACE.match(text.buffer, text.pos)
             if match is not None:
@@ -239,7 +242,8 @@ class JsonReader:
     def _unexpected(self, wanted: str) -> BrokenError:
         text = self._text
         return BrokenError(
-            f"it is not JSON: {wanted} was expected at column {text.column}", text.line
+            f"it is not JSON: {wanted} was expected at column {text.column()}",
+            text.line,
         )
 
     def _wrong(self, error: json.JSONDecodeError) -> BrokenError:
@@ -248,9 +252,10 @@ class JsonReader:
         unterminated = error.msg.startswith("Unterminated string")
         if unterminated or not text.buffer[error.pos :].strip():
             return BrokenError("it ends too early", line)
-        column = error.pos - text.buffer.rfind("\n", 0, error.pos)
         clause = error.msg.removesuffix(" at").lower()
-        return BrokenError(f"it is not JSON: {clause} at column {column}", line)
+        return BrokenError(
+            f"it is not JSON: {clause} at column {text.column(error.pos)}", line
+        )
 
 
 _DECODER: Final = json.JSONDecoder()

@@ -4,8 +4,8 @@ Installing tenure is enough. A test is watched if it is marked with `tenure`, if
 was started with `--tenure`, or if it asks for the fixture `tenure_detector`, which
 alone only watches. The page `docs/howto/pytest.md` says what is caught, and when.
 
-pytest imports this module at every start, so it imports nothing that pytest has not
-loaded: what watches is loaded for the first test that is watched.
+pytest imports this module at every start, so it imports next to nothing that pytest
+has not loaded: what watches is loaded for the first test that is watched.
 """
 
 from collections.abc import Generator
@@ -13,23 +13,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from tenure.detectors.pytest_plugin._options import FAIL_ON, SETTING
+
 if TYPE_CHECKING:
     from tenure.detectors.detector import Detector
     from tenure.detectors.pytest_plugin._watch import Watch
 
-FAIL_ON: Final = ("violation", "warning")
-"""What `tenure_fail_on`, and `fail_on` of the mark, may say."""
-
-_INI: Final = "tenure_fail_on"
 _MARK: Final = (
-    "tenure(*, fail_on='violation', expect=()): fail the test if a run touches what "
-    "another run owns; also on warnings, or only unless the `expect`ed anomalies, and "
-    "no other, are found."
+    "tenure(fail_on='violation', expect=()): fail the test if a run touches what "
+    "another run owns. With fail_on='warning', on warnings as well; with expect=[...], "
+    "unless these anomalies and no others are found."
 )
 _watched: Final = pytest.StashKey["Watch"]()
 
 __all__ = [
-    "FAIL_ON",
     "pytest_addoption",
     "pytest_configure",
     "pytest_runtest_call",
@@ -48,7 +45,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="fail every test during which a run touches what another run owns",
     )
     parser.addini(
-        _INI,
+        SETTING,
         f"what fails a test that tenure watches: {' or '.join(FAIL_ON)}",
         default=FAIL_ON[0],
     )
@@ -57,10 +54,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Register the mark and check the setting."""
     config.addinivalue_line("markers", _MARK)
-    value = config.getini(_INI)
+    value = config.getini(SETTING)
     if value not in FAIL_ON:
         raise pytest.UsageError(
-            f"{_INI} = {value!r} cannot be used: say {' or '.join(FAIL_ON)}"
+            f"{SETTING} = {value!r} cannot be used: say {' or '.join(FAIL_ON)}"
         )
 
 
@@ -82,7 +79,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     watch = item.stash.get(_watched, None)
     if watch is None:
         return (yield)
-    skipped: pytest.skip.Exception | None = None
+    skipped: BaseException | None = None
     result = None
     try:
         with watch.settling():
@@ -117,7 +114,9 @@ def pytest_runtest_makereport(
     report = yield
     watch = item.stash.get(_watched, None)
     if watch is not None:
-        report.sections.extend(watch.sections())
+        # What happens while fixtures are set up fails the call, if there is one.
+        if call.when != "setup" or not report.passed:
+            report.sections.extend(watch.sections())
         if call.when == "teardown":
             # Items live until the end of the session; what a test did need not.
             del item.stash[_watched]

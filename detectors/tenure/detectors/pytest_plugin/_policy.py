@@ -8,7 +8,7 @@ import pytest
 
 from tenure.detectors.anomalies import CATALOGUE, Certainty, Severity
 from tenure.detectors.findings import Finding
-from tenure.detectors.pytest_plugin import FAIL_ON
+from tenure.detectors.pytest_plugin._options import FAIL_ON, SETTING
 
 _PROVEN: Final = frozenset({Certainty.CERTAIN, Certainty.CONFIRMED})
 _HARMFUL: Final = frozenset({Severity.VIOLATION, Severity.WARNING})
@@ -39,7 +39,7 @@ class Policy:
         for mark in item.iter_markers("tenure"):
             _check(mark)
             said = {**mark.kwargs, **said}
-        fail_on = said.get("fail_on", item.config.getini("tenure_fail_on"))
+        fail_on = said.get("fail_on", item.config.getini(SETTING))
         marked = item.get_closest_marker("tenure") is not None
         return cls(
             judges=marked or item.config.option.tenure,

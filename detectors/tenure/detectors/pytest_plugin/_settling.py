@@ -4,7 +4,7 @@ Whoever runs the test closes or leaves its loop as soon as the body returns. Wha
 body has abandoned is cleaned up by tasks that have hardly begun then.
 """
 
-import asyncio
+import asyncio  # noqa: TID251 - the loop that runs the test, not the engine's
 import functools
 import gc
 import inspect

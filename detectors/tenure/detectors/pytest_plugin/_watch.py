@@ -6,12 +6,15 @@ from typing import Final
 import pytest
 
 from tenure.detectors.detector import Detector
+from tenure.detectors.errors import DetectorError
 from tenure.detectors.findings import Finding
 from tenure.detectors.pytest_plugin._engines import instrumented
 from tenure.detectors.pytest_plugin._policy import Policy, is_harmful
 from tenure.detectors.pytest_plugin._settling import settling
 from tenure.detectors.pytest_plugin._wording import failure, heading, told, unmet
 from tenure.detectors.report import Timeline
+from tenure.instrumentation.listeners import add_listener, remove_listener
+from tenure.instrumentation.operations import Operation
 
 
 class Watch:
@@ -33,10 +36,18 @@ class Watch:
         self._timeline: Final = Timeline()
         self.detector: Final = Detector(self._found.append, announce=())
         self._until: Final = ExitStack()
+        self._broken: Exception | None = None
         instrumented(self._until)
-        # The timeline listens first, so that it holds what a finding is made of.
-        self._until.enter_context(self._timeline.listen())
-        self._until.enter_context(self.detector.listen())
+        add_listener(self._hear)
+        self._until.callback(remove_listener, self._hear)
+
+    def _hear(self, operation: Operation) -> None:
+        try:
+            # First, so that it holds what a finding is made of.
+            self._timeline.add(operation)
+            self.detector.feed(operation)
+        except Exception as error:  # noqa: BLE001 - `judge` raises it where it is seen
+            self._broken = error
 
     def settling(self) -> AbstractContextManager[None]:
         """Let what the test leaves behind be cleaned up, if it told anything at all."""
@@ -51,7 +62,11 @@ class Watch:
         Raises:
             pytest.fail.Exception: Something was found that fails the test, or was
                 expected and not found.
+            DetectorError: The detector itself failed, so that silence means nothing.
         """
+        if self._broken is not None:
+            broken, self._broken = self._broken, None
+            raise DetectorError("tenure could not judge this test") from broken
         fresh = self._found[self._shown :]
         failing = [finding for finding in fresh if self._policy.fails(finding)]
         lacking = self._policy.unmet(self._found) if complete else []

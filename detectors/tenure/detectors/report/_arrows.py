@@ -5,7 +5,7 @@ from typing import Final
 
 from tenure.detectors.findings import Finding
 from tenure.detectors.report._order import identity
-from tenure.detectors.report._shapes import Arrow, Bar, Lane, Mark
+from tenure.detectors.report._shapes import Arrow, Bar, Kind, Lane, Mark
 from tenure.detectors.report._wording import accusation
 
 
@@ -56,9 +56,19 @@ class Archer:
             lane = self._lane(epoch, finding)
             if lane is not None:
                 return lane, self._nearest(lane, culprit.place)
-        for witness in finding.evidence[1:]:
-            mark = self._marks.get(identity(witness))
-            if mark is not None and mark.lane != culprit.lane:
+        return self._witness(finding, culprit)
+
+    def _witness(self, finding: Finding, culprit: Mark) -> tuple[int, int] | None:
+        """Point at what else proves it: in another lane, else within the run itself."""
+        known = (self._marks.get(identity(each)) for each in finding.evidence[1:])
+        marks = [mark for mark in known if mark is not None]
+        others = [mark for mark in marks if mark.lane != culprit.lane]
+        # A run's own claim proves who owned; it is nobody's victim.
+        own = [mark for mark in marks if mark.kind is not Kind.CLAIM]
+        # Of two that conflict, the earlier one is overwritten.
+        own.sort(key=lambda mark: mark.place)
+        for mark in (*others, *own):
+            if mark.place != culprit.place:
                 return mark.lane, mark.place
         return None
 

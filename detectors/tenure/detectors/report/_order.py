@@ -64,17 +64,18 @@ def lives(operations: Iterable[Operation]) -> Iterator[tuple[Key, Life]]:
         operations: In the order of arrival; repetitions are left out.
     """
     instances: dict[Key, dict[str, list[Operation]]] = {}
-    seen: set[object] = set()
+    seen: dict[object, int] = {}
     for operation in operations:
         known = identity(operation)
         if known in seen:
             continue
-        seen.add(known)
+        seen[known] = len(seen)
         run = operation.run
         runs = instances.setdefault((run.engine, run.workflow, run.instance), {})
         runs.setdefault(run.run_id, []).append(operation)
     for key, runs in instances.items():
         for life in _split(runs.values()):
+            life.operations.sort(key=lambda each: seen[identity(each)])
             yield key, life
 
 

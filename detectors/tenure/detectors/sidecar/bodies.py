@@ -6,7 +6,7 @@ Pure. What a span means is read where trace files are read as well.
 import json
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, cast
 
@@ -27,6 +27,7 @@ GZIP: Final = b"\x1f\x8b"
 """How gzip begins; neither JSON nor a message of protobuf can begin so."""
 
 _WITH_GZIP_HEADER: Final = 16 + zlib.MAX_WBITS
+_PIECE: Final = 1 << 16
 _IDS: Final = "trace id or span id"
 _REASONS: Final = 5
 """How many kinds of unreadable spans are told apart in one answer."""
@@ -34,6 +35,10 @@ _REASONS: Final = 5
 
 class TooLargeError(Exception):
     """A body unpacks to more than the limit; never leaves this package."""
+
+
+class NoRoomError(Exception):
+    """There is no room for what a body unpacks to; never leaves this package."""
 
 
 class UnreadableError(Exception):
@@ -67,34 +72,46 @@ class Reading:
     doubts: tuple[str, ...] = ()
 
 
-def gunzip(packed: bytes, limit: int) -> bytes:
-    """Unpack `packed`, holding no more than `limit` bytes at any time.
+def gunzip(
+    packed: bytes, limit: int, grow: Callable[[int], bool] | None = None
+) -> bytes:
+    """Unpack `packed`, holding no more than `limit` bytes and a piece at any time.
 
     Args:
         packed: One or more members of gzip.
         limit: How many bytes they may unpack to.
+        grow: Asked for room for each piece, where room is scarce.
 
     Raises:
         TooLargeError: They unpack to more.
+        NoRoomError: There was no room.
         UnreadableError: They are not gzip, or damaged, or end too early.
     """
     pieces: list[bytes] = []
     size = 0
-    while packed:
-        member = zlib.decompressobj(_WITH_GZIP_HEADER)
-        try:
-            # One byte more than may be, so that more shows.
-            piece = member.decompress(packed, limit - size + 1)
-        except zlib.error:
-            raise UnreadableError("its gzip data is damaged") from None
+    for piece in _unpacked(packed):
         size += len(piece)
         if size > limit:
             raise TooLargeError
-        if not member.eof:
-            raise UnreadableError("its gzip data ends too early")
+        if grow is not None and not grow(len(piece)):
+            raise NoRoomError
         pieces.append(piece)
-        packed = member.unused_data
     return b"".join(pieces)
+
+
+def _unpacked(packed: bytes) -> Iterator[bytes]:
+    while packed:
+        member = zlib.decompressobj(_WITH_GZIP_HEADER)
+        while not member.eof:
+            try:
+                piece = member.decompress(packed, _PIECE)
+            except zlib.error:
+                raise UnreadableError("its gzip data is damaged") from None
+            packed = member.unconsumed_tail
+            if not (piece or packed or member.eof):
+                raise UnreadableError("its gzip data ends too early")
+            yield piece
+        packed = member.unused_data
 
 
 def read(body: bytes, written: Format) -> Reading:

@@ -5,12 +5,12 @@ bound, which not every release of gRPC keeps to.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from types import MappingProxyType
 from typing import Any, Final, Never, final
 
 import grpc
-from grpc_status import rpc_status
 
 from tenure.detectors.sidecar.bodies import GZIP
 from tenure.detectors.sidecar.errors import ListenError
@@ -38,6 +38,9 @@ _WORKERS: Final = 4
 _TRANSPORT: Final = "grpc"
 _UNPACKED_OR_GZIP: Final = 0b101
 """Identity and gzip in gRPC's set of compression algorithms."""
+
+_DETAILS: Final = "grpc-status-details-bin"
+"""Where gRPC's richer error model has the whole status."""
 
 _RETRY_INFO: Final = "google.rpc.retryinfo-bin"
 """Where some exporters look for the delay instead of in the status' details."""
@@ -138,9 +141,14 @@ def _taken_in(receiver: Receiver, signal: Signal, packed: bytes) -> Answer:
 
 def _abort(context: grpc.ServicerContext, answer: Answer) -> Never:
     """Answer with an error; gRPC's way to do so is an exception that it catches."""
+    refused = status(answer)
+    told = [(_DETAILS, refused.SerializeToString())]
     if answer.admission in RETRYABLE:
-        delay = retry_info().SerializeToString()
-        context.set_trailing_metadata(((_RETRY_INFO, delay),))
-    refused: Any = status(answer)
-    context.abort_with_status(rpc_status.to_status(refused))  # pyright: ignore[reportUnknownMemberType]
-    raise AssertionError  # it has raised
+        told.append((_RETRY_INFO, retry_info().SerializeToString()))
+    context.set_trailing_metadata(tuple(told))
+    context.abort(_CODES[refused.code], answer.reason)
+
+
+_CODES: Final[Mapping[int, grpc.StatusCode]] = MappingProxyType({
+    code.value[0]: code for code in grpc.StatusCode
+})

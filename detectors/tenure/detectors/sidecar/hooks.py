@@ -175,8 +175,8 @@ class HookRunner:
         try:
             self._hook.call(call.document)
         except HookError as error:
-            _logger.warning("The %s was not told: %s", self.name, error)
             self._failed(call.key, "failed")
+            _logger.warning("The %s was not told: %s", self.name, error)
         else:
             self._figures.hook(self.name, "called")
 

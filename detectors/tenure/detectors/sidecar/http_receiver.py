@@ -2,6 +2,7 @@
 
 import asyncio  # noqa: TID251 - what the server of this application runs on
 import logging
+import os
 import socket
 import threading
 from collections.abc import Awaitable, Callable
@@ -42,6 +43,9 @@ _logger = logging.getLogger(__name__)
 _TRANSPORT: Final = "http"
 _READ_TIMEOUT: Final = 30.0
 """Seconds that a sender may take for one message, which takes memory meanwhile."""
+
+_KEEP_ALIVE: Final = 75
+"""Seconds that a connection may be idle."""
 
 _START_TIMEOUT: Final = 10.0
 
@@ -103,7 +107,10 @@ def application(
 
     routes.append(Route("/healthz", health))
     routes.append(Route("/metrics", metrics))
-    return Starlette(routes=routes)
+    app = Starlette(routes=routes)
+    # A redirect would go where the request says that it came.
+    app.router.redirect_slashes = False
+    return app
 
 
 def _exporting(
@@ -235,7 +242,8 @@ class HttpReceiver:
         try:
             self._socket: Final = socket.create_server(tuple(address), family=family)
         except OSError as error:
-            problem = error.strerror or str(error)
+            # What Python adds to the sentence repeats the address.
+            problem = os.strerror(error.errno) if error.errno else str(error)
             raise ListenError(str(address), problem) from error
         self.address: Final = Endpoint(address.host, self._socket.getsockname()[1])
         self._server: Final = _Server(
@@ -244,6 +252,9 @@ class HttpReceiver:
                 lifespan="off",
                 log_config=None,
                 access_log=False,
+                # Longer than exporters wait between two exports, five seconds: a
+                # connection that ends just then costs a message its first attempt.
+                timeout_keep_alive=_KEEP_ALIVE,
                 server_header=False,
                 ws="none",
             )

@@ -126,13 +126,12 @@ class Receiver:
         body = message.packed
         try:
             if message.gzipped:
-                # Room for what it may unpack to, before it does.
-                if not share.grow(self.message_bytes):
-                    return self.full()
-                body = bodies.gunzip(body, self.message_bytes)
+                body = bodies.gunzip(body, self.message_bytes, share.grow)
             if len(body) > self.message_bytes:
                 raise bodies.TooLargeError
             reading = bodies.read(body, message.format)
+        except bodies.NoRoomError:
+            return self.full()
         except bodies.TooLargeError:
             self._doubt("messages that were too large")
             return too_large(self.message_bytes)

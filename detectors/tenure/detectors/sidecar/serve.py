@@ -26,6 +26,9 @@ from tenure.detectors.sidecar.worker import Worker
 
 _logger = logging.getLogger(__name__)
 
+_CHECK_EVERY: Final = 1.0
+"""Seconds between two looks at whether everything runs."""
+
 _Handler = Callable[[int, FrameType | None], object] | int | None
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
@@ -335,6 +338,3 @@ def _wait(asked: "queue.SimpleQueue[int]", sidecar: Sidecar) -> None:
             asked.get(timeout=_CHECK_EVERY)
             return
     _logger.error("A part of the sidecar has ended; so does the rest")
-
-
-_CHECK_EVERY: Final = 1.0

@@ -1,7 +1,9 @@
 """Checkpoints: from which epoch each of their parts comes."""
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
+from tenure.instrumentation._harmless import harmless
 from tenure.instrumentation.agent_framework import _engine
 from tenure.instrumentation.agent_framework._acting import ambient
 from tenure.instrumentation.agent_framework._calls import (
@@ -12,11 +14,9 @@ from tenure.instrumentation.agent_framework._calls import (
     argument,
 )
 from tenure.instrumentation.agent_framework._leftovers import waiting_messages
-from tenure.instrumentation._harmless import harmless
 from tenure.instrumentation.agent_framework._registry import Registry
-from tenure.instrumentation.agent_framework._tenures import staged_keys
+from tenure.instrumentation.agent_framework._tenures import Tenure, staged_keys
 
-_STATE_ARGUMENT = 2
 _PARENT_ARGUMENT = 3
 
 
@@ -45,10 +45,12 @@ class CheckpointWraps:
         self, wrapped: Call, context: Foreign, args: Arguments, kwargs: Keywords
     ) -> Foreign:
         """Tell that a checkpoint was saved, and the epochs of its parts."""
-        parts = self._parts(context)
+        # As the engine does, before anything is awaited.
+        made_of = self._made_of(context)
         checkpoint = await wrapped(*args, **kwargs)
         parent = argument(args, kwargs, _PARENT_ARGUMENT, "previous_checkpoint_id")
-        self._saved(context, checkpoint, parent, parts)
+        if made_of is not None:
+            self._saved(made_of, checkpoint, parent)
         return checkpoint
 
     def mark_resumed(
@@ -66,29 +68,27 @@ class CheckpointWraps:
             return
         who = ambient(instance)
         epoch = instance.owner.epoch if who is None else who.tenure.epoch
+        if who is not None:
+            who.tenure.taken[str(part)] = None
         instance.parts.add(_engine.EXECUTOR_STATE_KEY, str(part), epoch, staged=staged)
 
     @harmless
-    def _parts(self, context: Foreign) -> dict[str, int] | None:
-        instance = self._registry.by_context.get(context)
-        return None if instance is None else instance.parts.snapshot()
-
-    @harmless
-    def _saved(
-        self,
-        context: Foreign,
-        checkpoint: Foreign,
-        parent: Foreign,
-        parts: dict[str, int] | None,
-    ) -> None:
+    def _made_of(self, context: Foreign) -> "_MadeOf | None":
         instance = self._registry.by_context.get(context)
         who = None if instance is None else ambient(instance)
         if instance is None or who is None:
-            return
-        if parts is not None:
-            instance.parts.remember(str(checkpoint), parts)
-        who.tenure.recorder.checkpoint_saved(
-            instance.owner, str(checkpoint), _name(parent), parts
+            return None
+        taken = tuple(who.tenure.taken)
+        who.tenure.taken.clear()
+        return _MadeOf(who.tenure, instance.parts.snapshot(), taken)
+
+    @harmless
+    def _saved(self, made_of: "_MadeOf", checkpoint: Foreign, parent: Foreign) -> None:
+        tenure, parts, taken = made_of
+        instance = tenure.instance
+        instance.parts.remember(str(checkpoint), parts)
+        tenure.recorder.checkpoint_saved(
+            instance.owner, str(checkpoint), _name(parent), parts, taken=taken
         )
 
     @harmless
@@ -111,6 +111,20 @@ class CheckpointWraps:
             _name(checkpoint.previous_checkpoint_id),
             parts,
         )
+
+
+class _MadeOf(NamedTuple):
+    """What a checkpoint is made of.
+
+    Attributes:
+        tenure: The run that makes it.
+        parts: Each part that the committed state has, and the epoch it was taken in.
+        taken: Executors whose snapshots were taken for it.
+    """
+
+    tenure: Tenure
+    parts: dict[str, int]
+    taken: tuple[str, ...]
 
 
 def _name(checkpoint: Foreign) -> str | None:

@@ -10,6 +10,7 @@ from opentelemetry.trace.propagation.tracecontext import (
     TraceContextTextMapPropagator,
 )
 
+from tenure.instrumentation._harmless import harmless, report_failure
 from tenure.instrumentation.agent_framework._acting import (
     Acting,
     Stack,
@@ -26,7 +27,6 @@ from tenure.instrumentation.agent_framework._calls import (
     argument,
     being_closed,
 )
-from tenure.instrumentation._harmless import harmless
 from tenure.instrumentation.agent_framework._registry import Registry
 from tenure.instrumentation.agent_framework._tenures import Execution, Tenure
 from tenure.instrumentation.operations import DeliveryKind, Owner
@@ -147,12 +147,14 @@ class ExecutorWraps:
                 executor=str(executor.id),
             )
 
-    @harmless
     def _hand(self, context: Foreign, state: Foreign) -> None:
-        instance = self._registry.by_state.get(state)
-        acting = None if instance is None else ambient(instance)
-        if acting is not None:
-            self._registry.handed.put(context, acting)
+        try:
+            instance = self._registry.by_state.get(state)
+            acting = None if instance is None else ambient(instance)
+            if acting is not None:
+                self._registry.handed.put(context, acting)
+        except Exception:  # noqa: BLE001 - telemetry must never raise into a run
+            report_failure()
 
     @harmless
     def _lend(self, context: Foreign) -> Token[Stack] | None:

@@ -1,7 +1,7 @@
 """Which epoch took each part of a checkpoint: executor snapshots and edge buffers."""
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Final
 
 _REMEMBERED: Final = 64
@@ -42,12 +42,16 @@ class Parts:
         """Note that all parts under a reserved key were staged anew by `epoch`."""
         self._staged[key] = dict.fromkeys(parts, epoch)
 
-    def commit(self, keys: Iterable[str], kept: Iterable[str]) -> None:
-        """Note that `keys` became committed, of which `kept` are there now."""
-        there = set(kept)
+    def commit(self, keys: Iterable[str], kept: Container[str]) -> None:
+        """Note that reserved keys became committed.
+
+        Args:
+            keys: The keys.
+            kept: What is committed now; a key that is not there was deleted.
+        """
         for key in keys:
             staged = self._staged.pop(key, None)
-            if key not in there:
+            if key not in kept:
                 self._committed.pop(key, None)
             elif staged is not None:
                 self._committed[key] = staged
@@ -56,15 +60,13 @@ class Parts:
         """Note that nothing is staged any more."""
         self._staged.clear()
 
-    def saved(self, checkpoint: str) -> dict[str, int]:
-        """Return the parts of a checkpoint that is made now, and remember them."""
-        found = self._all()
-        self.remember(checkpoint, found)
-        return found
-
     def snapshot(self) -> dict[str, int]:
         """Return the parts that a checkpoint made now would have."""
-        return self._all()
+        return {
+            part: epoch
+            for parts in self._committed.values()
+            for part, epoch in parts.items()
+        }
 
     def remember(self, checkpoint: str, parts: dict[str, int]) -> None:
         """Remember the parts of a checkpoint, so that its restore can name them."""
@@ -91,10 +93,3 @@ class Parts:
             for key, parts in found.items()
         }
         return known
-
-    def _all(self) -> dict[str, int]:
-        return {
-            part: epoch
-            for parts in self._committed.values()
-            for part, epoch in parts.items()
-        }

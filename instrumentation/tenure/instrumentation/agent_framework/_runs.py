@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from opentelemetry import trace
 
+from tenure.instrumentation._harmless import harmless
 from tenure.instrumentation.agent_framework import _engine
 from tenure.instrumentation.agent_framework._acting import (
     Acting,
@@ -20,7 +21,6 @@ from tenure.instrumentation.agent_framework._calls import (
     Keywords,
     argument,
 )
-from tenure.instrumentation._harmless import harmless
 from tenure.instrumentation.agent_framework._leftovers import mark_leftovers
 from tenure.instrumentation.agent_framework._registry import Registry
 from tenure.instrumentation.agent_framework._steps import (

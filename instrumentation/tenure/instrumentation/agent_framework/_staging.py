@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from tenure.instrumentation._harmless import harmless
 from tenure.instrumentation.agent_framework import _engine
 from tenure.instrumentation.agent_framework._acting import (
     Acting,
@@ -20,7 +21,6 @@ from tenure.instrumentation.agent_framework._calls import (
     being_closed,
     calling_function,
 )
-from tenure.instrumentation._harmless import harmless
 from tenure.instrumentation.agent_framework._loops import Cancelled
 from tenure.instrumentation.agent_framework._registry import Registry
 from tenure.instrumentation.agent_framework._tenures import (
@@ -219,6 +219,11 @@ def _edges_staged(
         instance.parts.replace(_engine.EDGE_STATE_KEY, tuple(buffers), epoch)
 
 
+def _snapshots(writes: Mapping[str, int]) -> list[str]:
+    """Return the keys that hold snapshots for a checkpoint."""
+    return [key for key in _engine.RESERVED_KEYS if key in writes]
+
+
 def _holds_parts(state: Foreign) -> bool:
     """Say whether parts of a checkpoint are staged: they are noted for later runs."""
     staged = staged_keys(state)
@@ -230,7 +235,7 @@ def _committed(
     who: Tenure, state: Foreign, writes: dict[str, int], caller: str
 ) -> None:
     instance = who.instance
-    instance.parts.commit(writes, getattr(state, _engine.COMMITTED, ()))
+    instance.parts.commit(_snapshots(writes), getattr(state, _engine.COMMITTED, ()))
     instance.prune(state)
     instance.flush()
     # An executor that has the state object itself may commit in mid-superstep.
@@ -262,6 +267,7 @@ def _discarded(
         # One map for all runs: whoever asks, it is the owner's that is emptied.
         ledger=owner.epoch,
         shared=True,
+        snapshots=_snapshots(writes),
         trigger=trigger,
         index=who.superstep,
         detached=trigger is not None and trigger is not Trigger.CLOSE,
@@ -285,4 +291,5 @@ def _cleared(who: Tenure, writes: dict[str, int]) -> None:
         cause=DiscardCause.RUN_ENTRY,
         ledger=owner.epoch,
         shared=True,
+        snapshots=_snapshots(writes),
     )

@@ -64,6 +64,7 @@ class Tenure:
         dropped: How its stream went, once it has.
         terminal: How the engine itself said that it ended.
         superstep: Number of the current superstep.
+        taken: Executors whose snapshots it has taken for its next checkpoint.
         released: Whether it has told that it is the owner no more.
         ended: Whether its own cleanup has ended.
     """
@@ -88,6 +89,7 @@ class Tenure:
         "released",
         "started",
         "superstep",
+        "taken",
         "terminal",
     )
 
@@ -117,6 +119,7 @@ class Tenure:
         self.dropped: Trigger | None = None
         self.terminal: Outcome | None = None
         self.superstep: int | None = None
+        self.taken: Final[dict[str, None]] = {}
         # Invariant: set once the run was released or another has claimed.
         self.fenced = False
         self.released = False
@@ -129,11 +132,16 @@ class Tenure:
             return Trigger.CLOSE if self.closing else None
         return self.dropped or Trigger.SHUTDOWN
 
-    def release(self, outcome: Outcome) -> None:
-        """Tell that the run stops being the owner; a second call changes nothing."""
+    def release(self, outcome: Outcome, trigger: Trigger | None = None) -> None:
+        """Tell that the run stops being the owner; a second call changes nothing.
+
+        Args:
+            outcome: How its tenure ended.
+            trigger: How the end came about, where a finalizer did it.
+        """
         if not self.released:
             self.released = self.fenced = True
-            self.recorder.release(self.instance.owner, outcome)
+            self.recorder.release(self.instance.owner, outcome, trigger=trigger)
 
     def finish(self, outcome: Outcome, error: BaseException | None = None) -> None:
         """Tell that the run's own cleanup has ended; a second call changes nothing.
@@ -146,11 +154,12 @@ class Tenure:
         if self.ended:
             return
         self.ended = True
+        trigger = self.trigger if outcome is Outcome.ABANDONED else None
         if outcome in {Outcome.ABANDONED, Outcome.CANCELLED}:
             outcome = self.terminal or outcome
         self.instance.flush()
         self.end_superstep()
-        self.release(outcome)
+        self.release(outcome, trigger)
         self.recorder.ended(outcome, error)
         if not self.orphaned:
             self.forget()
@@ -299,6 +308,8 @@ class Instance:
 
     def prune(self, state: object) -> None:
         """Forget who staged keys that are long committed, once they are many."""
+        if len(self.writers) <= _ROOM:
+            return
         staged = staged_keys(state)
         if len(self.writers) > len(staged) + _ROOM:
             # At once, because threads may stage meanwhile.
@@ -315,7 +326,7 @@ class Instance:
             if not run.started or run.orphaned or run.loop.closed:
                 run.finish(Outcome.ABANDONED)
             elif not run.released:
-                run.release(run.terminal or Outcome.ABANDONED)
+                run.release(run.terminal or Outcome.ABANDONED, run.dropped)
                 superseded = run.epoch if run.terminal is None else None
         return superseded
 

@@ -10,6 +10,7 @@ from agent_framework import (
     Workflow,
     WorkflowBuilder,
     WorkflowContext,
+    executor,
 )
 from agent_framework.exceptions import WorkflowException
 
@@ -64,12 +65,48 @@ async def lost_write_while_the_successor_drops() -> Told:
     return await play(workflow)
 
 
-async def failed_superstep(ending: str = "raises") -> Told:
+async def stock_executors(gap: float = 0) -> Told:
+    """S2b: nothing but functions, real time, and a cleanup that takes 80 ms."""
+    gates = Gates()
+
+    @executor(id="source")
+    async def source(message: str, context: WorkflowContext[str]) -> None:
+        await context.send_message(message, target_id=message)
+
+    @executor(id="a")
+    async def slow(message: str, context: WorkflowContext[str, str]) -> None:
+        context.set_state("a_key", message)
+        await context.yield_output("progress-a")
+        try:
+            await forever()
+        finally:
+            await asyncio.shield(asyncio.sleep(0.08))
+            gates["a cleaned"].set()
+
+    @executor(id="b")
+    async def next_one(message: str, context: WorkflowContext[str, str]) -> None:
+        context.set_state("b_key", message)
+        await context.yield_output("progress-b")
+        await gates["a cleaned"].wait()
+        await turns(20)
+
+    workflow = (
+        WorkflowBuilder(start_executor=source)
+        .add_fan_out_edges(source, [slow, next_one])
+        .build()
+    )
+    await abandon(workflow, at="output")
+    await asyncio.sleep(gap)
+    return await play(workflow)
+
+
+async def failed_superstep(ending: str = "raises", *, stages: bool = True) -> Told:
     """S3: a superstep that fails, times out or is closed leaves nothing."""
     gates = Gates()
 
     async def act(message: str, context: WorkflowContext[str, str]) -> None:
-        context.set_state(f"{message}_key", message)
+        if stages or message == "b":
+            context.set_state(f"{message}_key", message)
         if message == "b":
             await context.yield_output(message)
             return
@@ -341,7 +378,7 @@ async def dirty_read() -> Told:
     async def right(message: str, context: WorkflowContext[str, str]) -> None:
         gates["b runs"].set()
         await gates["a cleaned"].wait()
-        seen.append(context.get_state("a_cleanup"))
+        seen.append(context.get_state("a_cleanup", "nothing"))
         gates["b has read"].set()
         await turns(20)
         await context.yield_output(message)

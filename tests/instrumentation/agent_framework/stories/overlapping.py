@@ -67,8 +67,8 @@ async def second_driver() -> Told:
     return told
 
 
-async def thread_write() -> Told:
-    """S14: a thread outlives its run and stages while the next one runs."""
+async def thread_write(*, before: bool = False) -> Told:
+    """S14: a thread outlives its run and stages, before or while the next one runs."""
     gates, thread_go, thread_done = Gates(), threading.Event(), threading.Event()
     loop = asyncio.get_running_loop()
 
@@ -90,6 +90,9 @@ async def thread_write() -> Told:
     run.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await run
+    if before:
+        thread_go.set()
+        await asyncio.to_thread(thread_done.wait, 20)
     return await play(workflow)
 
 

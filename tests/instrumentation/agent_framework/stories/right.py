@@ -38,6 +38,20 @@ async def chain() -> Told:
     return await play(built)
 
 
+async def consumed_to_the_end() -> Told:
+    """A stream is consumed to its end, then the next one."""
+    gates = Gates()
+    workflow = one_executor(gates)
+    gates["a go"].set()
+    gates["b go"].set()
+    async for _ in workflow.run("a", stream=True):
+        pass
+    async with workflow.run("b", stream=True) as stream:
+        async for _ in stream:
+            pass
+        return tell(workflow, await stream.get_final_response())
+
+
 async def resumed_from_a_checkpoint() -> Told:
     """A run is restored from the first checkpoint of an earlier one on its instance."""
     storage, gates = InMemoryCheckpointStorage(), Gates()
@@ -89,7 +103,7 @@ async def answered_request() -> Told:
 
 
 async def answered_half_of_a_fan_in() -> Told:
-    """A fan-in has one half when a run stops to wait for a human; the answer is the other."""
+    """A fan-in has one half when a run waits for a human; the answer is the other."""
 
     async def send(message: str, context: WorkflowContext[str, str]) -> None:
         await context.send_message(f"{context._executor_id}:{message}")

@@ -8,6 +8,7 @@ class Grid {
     this.canvas = byId("canvas");
     this.onSelect = onSelect;
     this.section = null;
+    this.shown = [];
     this.selected = null;
     this.hiddenKinds = new Set();
     this.hiddenSeverities = new Set();
@@ -167,7 +168,7 @@ class Grid {
       if (number === null) return;
       const lane = this.section.lanes[number];
       const text = step >= 72 ? `epoch ${lane.epoch}` : String(lane.epoch);
-      const label = element("span", { class: `lane ${epochClass(lane.epoch)}`, title: `epoch ${lane.epoch}, run ${lane.run}` }, text);
+      const label = element("span", { class: `lane ${step < 44 ? "tight " : ""}${epochClass(lane.epoch)}`, title: `epoch ${lane.epoch}, run ${lane.run}` }, text);
       label.style.left = `${(column + 0.5) * step}px`;
       made.push(label);
     });
@@ -212,6 +213,7 @@ class Grid {
   /* Move to the next operation of the same run. */
   along(towards) {
     if (this.selected === null) { this.move(towards); return; }
+    if (isGap(this.section.rows[this.selected])) return;
     const lane = this.section.rows[this.selected][0];
     let at = countBelow(this.shown, this.selected) + towards;
     while (at >= 0 && at < this.shown.length) {

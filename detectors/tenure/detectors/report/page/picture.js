@@ -160,14 +160,19 @@ class Lanes {
       }
       return group;
     }
+    if (x1 === x2) {
+      // Within one column: a bow beside the bar.
+      const bow = x1 + Math.min(this.step * 0.9, 40), end = x2 + 11;
+      group.append(drawn("path", { class: kind, d: `M${x1 + 13},${y1}C${bow},${y1} ${bow},${y2} ${end + (harmless ? 0 : 6)},${y2}` }));
+      group.append(tip(end, y2, -1, 0, harmless));
+      return group;
+    }
     // Out of the culprit sideways, into the victim from above or from below.
     const down = y2 > y1 ? 1 : -1, end = y2 - down * 12;
-    const bend = x1 === x2 ? x1 + this.step * 0.6 : x2;
-    const side = bend > x1 ? 1 : -1;
+    const side = x2 > x1 ? 1 : -1;
     const reach = end - down * (harmless ? 0 : 6);
     group.append(drawn("path", {
-      class: kind,
-      d: `M${x1 + side * 13},${y1}C${bend},${y1} ${bend},${y1} ${x2},${reach}`,
+      class: kind, d: `M${x1 + side * 13},${y1}C${x2},${y1} ${x2},${y1} ${x2},${reach}`,
     }));
     group.append(tip(x2, end, 0, down, harmless));
     if (Math.abs(x2 - x1) > 110) {
