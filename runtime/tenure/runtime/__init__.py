@@ -7,12 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 from tenure.instrumentation.operations import Outcome
 from tenure.runtime._builder import ExecutorRef, WorkflowBuilder
-from tenure.runtime._checkpoint import Checkpoint, CheckpointInfo, PendingRequest, Store
+from tenure.runtime._checkpoint import (
+    Checkpoint,
+    CheckpointInfo,
+    Claimed,
+    Held,
+    PendingRequest,
+    Store,
+)
 from tenure.runtime._context import WorkflowContext
 from tenure.runtime._detached import AttachedStream
 from tenure.runtime._drawing import to_dot, to_mermaid
 from tenure.runtime._epoch import Epoch, RunId
 from tenure.runtime._events import (
+    CheckpointFailed,
     ExecutorCompleted,
     ExecutorFailed,
     ExecutorInvoked,
@@ -37,6 +45,7 @@ from tenure.runtime._graph import Case
 from tenure.runtime._handle import RunHandle
 from tenure.runtime._holding import ConflictPolicy
 from tenure.runtime._instance import Instance
+from tenure.runtime._keeper import SaveFailurePolicy
 from tenure.runtime._keys import StateKey, append, last
 from tenure.runtime._retry import Retry
 from tenure.runtime._run import RunResult
@@ -72,7 +81,7 @@ from tenure.runtime.errors import (
 from tenure.runtime.stores import MemoryStore
 
 if TYPE_CHECKING:
-    from tenure.runtime._codec import register_state_type
+    from tenure.runtime._state_types import register_state_type
     from tenure.runtime.stores.sqlite import SqliteStore
 
 __all__ = [
@@ -80,9 +89,11 @@ __all__ = [
     "Case",
     "Checkpoint",
     "CheckpointError",
+    "CheckpointFailed",
     "CheckpointInfo",
     "CheckpointMismatchError",
     "CheckpointNotFoundError",
+    "Claimed",
     "ConflictPolicy",
     "ConvergenceError",
     "DeadlineError",
@@ -97,6 +108,7 @@ __all__ = [
     "ExecutorInvoked",
     "ExecutorRef",
     "FunctionExecutor",
+    "Held",
     "Instance",
     "IsolationError",
     "MemoryStore",
@@ -118,6 +130,7 @@ __all__ = [
     "RunResult",
     "RunStarted",
     "RunStream",
+    "SaveFailurePolicy",
     "SqliteStore",
     "StateKey",
     "StateSnapshot",
@@ -155,7 +168,7 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - what a module holds has any
 
         return SqliteStore
     if name == "register_state_type":
-        from tenure.runtime._codec import register_state_type
+        from tenure.runtime._state_types import register_state_type
 
         return register_state_type
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -49,4 +49,17 @@ class Resumption:
     checkpoint_id: str | None = None
 
 
-Beginning = FreshMessage | Responses | Withdrawal | Resumption
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A checkpoint of another instance, for a new one to begin with.
+
+    Attributes:
+        source: The other instance, by its name in the store.
+        checkpoint_id: The checkpoint; the newest one if `None`.
+    """
+
+    source: str
+    checkpoint_id: str | None = None
+
+
+Beginning = FreshMessage | Responses | Withdrawal | Resumption | Branch

@@ -155,8 +155,8 @@ class Store(Protocol):
     lost on its way (a broken connection) has to be resolved by the store, by reading
     back what it holds.
 
-    Nothing that decides who may write depends on a clock. A lease only says for how long
-    other holders are polite to an owner that is silent.
+    Nothing that decides who may write depends on a clock. A lease only says for how
+    long other holders are polite to an owner that is silent.
     """
 
     @property

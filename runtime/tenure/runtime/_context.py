@@ -45,11 +45,12 @@ class WorkflowContext(ABC, Generic[S, W]):
     a plain `def` executor, from its worker thread, where nothing needs to be awaited.
     """
 
-    __slots__ = ("__weakref__", "_over", "_page", "_reads", "_staged")
+    __slots__ = ("__weakref__", "_kept", "_over", "_page", "_reads", "_staged")
 
     # Invariant: once `_over` is true it stays so; the page may outlast the invocation,
     # because an executor's next message in the same superstep stages into it too.
     _over: bool
+    _kept: bool  # whether a store keeps what is staged
     _page: Page
     _reads: dict[str, None] | None
     _staged: dict[str, None] | None
@@ -93,6 +94,16 @@ class WorkflowContext(ABC, Generic[S, W]):
     @abstractmethod
     def kwargs(self) -> Mapping[str, Any]:
         """The keyword arguments that the run was started with, read-only."""
+
+    @property
+    @abstractmethod
+    def idempotency_key(self) -> str:
+        """What is the same whenever this very work is done again, and only then.
+
+        Hand it to systems that do a thing once for each key. An executor may be invoked
+        more than once for one message: another attempt after a failure, another run
+        that goes on after a crash. All of them have one key, and nothing else has it.
+        """
 
     @abstractmethod
     def _send(self, message: Any, target: str | None) -> None:  # noqa: ANN401
@@ -169,10 +180,12 @@ class WorkflowContext(ABC, Generic[S, W]):
 
         Raises:
             IsolationError: The value cannot be copied.
+            StateTypeError: The instance's store cannot hold it.
         """
         name = key if type(key) is str else _name(key)
-        if type(value) not in IMMUTABLE:
+        if self._kept:
             self._check_kept(value, f"state key {name!r}")
+        if type(value) not in IMMUTABLE:
             value = isolate(value, f"state key {name!r}")
         reducer = key.reduce if isinstance(key, StateKey) else None
         page = self._page

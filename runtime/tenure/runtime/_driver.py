@@ -1,10 +1,10 @@
 """The loop that drives a run from its claim to its end."""
 
-from anyio import fail_after, move_on_after
+from anyio import move_on_after
 
 from tenure.instrumentation.operations import DiscardCause, Outcome
 from tenure.runtime import _spawn
-from tenure.runtime._checkpoint import Claimed
+from tenure.runtime._claiming import Heartbeat, claim_in_store, give_back
 from tenure.runtime._entry import enter_from_store, enter_without_store
 from tenure.runtime._events import ExecutorFailed, RunEnded, RunFailed, RunStarted
 from tenure.runtime._run import Run
@@ -23,6 +23,10 @@ _TURNS = 8
 _GONE_AFTER = 1.0
 """Seconds after which a waiting run looks whether the owner is still there."""
 
+_FINE = (type(None), Exception, _spawn.CANCELLED)
+"""What a run may end with and go on to clean up; else its coroutine, or the process, is
+being destroyed."""
+
 
 async def drive(run: Run) -> None:
     """Drive `run` to its end; it stores its result or its error and never raises it.
@@ -33,53 +37,63 @@ async def drive(run: Run) -> None:
     Raises:
         BaseException: The task was cancelled from outside, or the process ends.
     """
-    voice = run.voice
+    error: BaseException | None = None
     try:
         await _spawn.BEGINNING
-        while (turn := run.turn) is not None:  # another thread may grant it now
-            with move_on_after(_GONE_AFTER):
-                await turn.wait()
-            run.instance.take_from_gone(run)
-        if voice.recording:
-            voice.make_current(None)
-        keeper = run.instance.keeper
-        claimed = None
-        if keeper is not None:
-            claimed = await keeper.claim(run)
-            run.instance.confirm(run, claimed.epoch)
+        await _go(run)
+    except BaseException as exc:  # noqa: BLE001 - kept, and raised to the consumer
+        error = exc
+    if run.instance.keeper is not None and isinstance(error, _FINE):
+        error = await give_back(run) or error
+    _conclude(run, error)
+    if error is None or isinstance(error, Exception):
+        return
+    if run.outcome in (Outcome.CANCELLED, Outcome.FAILED):
+        raise error
+
+
+async def _go(run: Run) -> None:
+    """Wait for the run's turn, claim in the store if there is one, and run."""
+    while (turn := run.turn) is not None:  # another thread may grant it now
+        with move_on_after(_GONE_AFTER):
+            await turn.wait()
+        run.instance.take_from_gone(run)
+    if run.voice.recording:
+        run.voice.make_current(None)
+    keeper = run.instance.keeper
+    if keeper is None:
         run.note(RunStarted)
-        await _run_until(run, claimed)
-    except Exception as exc:  # noqa: BLE001 - kept, and raised to the consumer
-        _conclude(run, exc)
-    except BaseException as exc:
-        _conclude(run, exc)
-        if run.outcome in (Outcome.CANCELLED, Outcome.FAILED):
-            raise
-    else:
-        _conclude(run, None)
+        await _run_until(run)
+        return
+    await claim_in_store(run)
+    heartbeat = Heartbeat(run, keeper)
+    try:
+        run.note(RunStarted)
+        await _run_until(run)
+    finally:
+        heartbeat.stop()
 
 
-async def _run_until(run: Run, claimed: Claimed | None) -> None:
+async def _run_until(run: Run) -> None:
     """Run all supersteps, within the run's deadline if it has one."""
     if run.deadline is None:
-        await _run_supersteps(run, claimed)
+        await _run_supersteps(run)
         return
-    try:
-        with fail_after(run.deadline):
-            await _run_supersteps(run, claimed)
-    except TimeoutError as exc:
-        raise DeadlineError(run.deadline, run.index) from exc
+    with move_on_after(run.deadline) as scope:
+        await _run_supersteps(run)
+    if scope.cancelled_caught:
+        raise DeadlineError(run.deadline, run.index)
 
 
-async def _run_supersteps(run: Run, claimed: Claimed | None) -> None:
+async def _run_supersteps(run: Run) -> None:
     graph = run.instance.graph
     dispatches = graph.dispatches()
     supersteps = Supersteps(run, dispatches)
     mailbox = run.mailbox
-    if claimed is None:
+    if run.instance.keeper is None:
         enter_without_store(run)
     else:
-        await enter_from_store(run, claimed, dispatches)
+        await enter_from_store(run, dispatches)
     while mailbox:
         if run.index >= graph.max_supersteps:
             raise ConvergenceError(graph.max_supersteps, mailbox.waiting)
@@ -114,6 +128,8 @@ def _ending(run: Run, error: BaseException | None) -> tuple[Outcome, DiscardCaus
         return Outcome.ABANDONED, DiscardCause.ABANDONED
     if run.successor is not None:
         return Outcome.SUPERSEDED, DiscardCause.SUPERSEDED
+    if run.lost or isinstance(error, OwnershipLostError):
+        return Outcome.LOST, DiscardCause.SUPERSEDED
     if isinstance(error, _spawn.CANCELLED):
         return Outcome.CANCELLED, DiscardCause.CANCELLED
     return Outcome.FAILED, DiscardCause.FAILED
@@ -124,10 +140,15 @@ def _discard(run: Run, cause: DiscardCause) -> None:
     if run.discarded:
         return
     run.discarded = True
-    fenced = run.successor is not None
+    owner = run.instance.owner
     thrown = run.ledger.close()
+    fenced = run.successor is not None
+    if fenced and run.instance.keeper is not None:
+        # A successor without an epoch has told nothing yet of what it swept.
+        fenced = owner.epoch != run.epoch
+        thrown = {} if fenced else {**(run.take_swept() or {}), **thrown}
     run.voice.discard(
-        run.instance.owner,
+        owner,
         thrown,
         cause=cause,
         fenced=fenced,
@@ -141,7 +162,6 @@ def _discard(run: Run, cause: DiscardCause) -> None:
 def _conclude(run: Run, error: BaseException | None) -> None:
     """End the run: discard, release, and only then tell the consumer."""
     if error is None:
-        run.requests = tuple(run.instance.requests.values())
         waiting = bool(run.requests)
         outcome = Outcome.PENDING_REQUESTS if waiting else Outcome.COMPLETED
     else:
@@ -164,6 +184,10 @@ def _reported(
     """Return what the consumer is raised, if it is still there."""
     if outcome is Outcome.FAILED:
         return error
+    if outcome is Outcome.LOST:
+        if isinstance(error, OwnershipLostError):
+            return error
+        return OwnershipLostError("going on", run.epoch, 0)
     if run.successor is not None and run.abandoned is None:
         return OwnershipLostError("going on", run.epoch, run.successor.epoch)
     return None

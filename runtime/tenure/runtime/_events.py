@@ -109,6 +109,19 @@ class SuperstepCompleted(WorkflowEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class CheckpointFailed(WorkflowEvent):
+    """A checkpoint could not be saved, and the run goes on as it was asked to.
+
+    Attributes:
+        superstep: Number of the superstep; 0 at the run's entry.
+        error: Why not.
+    """
+
+    superstep: int
+    error: BaseException
+
+
+@dataclass(frozen=True, slots=True)
 class ExecutorFailed(WorkflowEvent):
     """An executor raised. What the superstep had staged is discarded already.
 

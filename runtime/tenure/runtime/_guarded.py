@@ -1,8 +1,9 @@
 """Invocations under a retry policy, a timeout or a limit of concurrency."""
 
+import threading
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from anyio import CapacityLimiter, fail_after, sleep
@@ -12,6 +13,7 @@ from tenure.runtime._executor import Executor
 from tenure.runtime._retry import Retry
 from tenure.runtime.errors import ExecutorError
 
+_making: Final = threading.Lock()
 # One limiter for each executor in each event loop, because limiters belong to a loop.
 _limiters: WeakKeyDictionary[
     Executor, WeakKeyDictionary[_spawn.Loop, CapacityLimiter]
@@ -29,15 +31,20 @@ def time_limit(executor: Executor) -> AbstractContextManager[Any]:
 
 
 def place_of(executor: Executor) -> AbstractAsyncContextManager[Any]:
-    """Return what waits until fewer than `concurrency` invocations run."""
+    """Return what waits until fewer than `concurrency` invocations run.
+
+    Args:
+        executor: The executor that all runs share, or the factory's specimen.
+    """
     loop = _spawn.running_loop()
     if executor.concurrency is None or loop is None:
         return nullcontext()
-    by_loop = _limiters.setdefault(executor, WeakKeyDictionary())
-    limiter = by_loop.get(loop)
-    if limiter is None:
-        limiter = by_loop[loop] = CapacityLimiter(executor.concurrency)
-    return limiter
+    with _making:
+        by_loop = _limiters.setdefault(executor, WeakKeyDictionary())
+        limiter = by_loop.get(loop)
+        if limiter is None:
+            limiter = by_loop[loop] = CapacityLimiter(executor.concurrency)
+        return limiter
 
 
 async def with_retries(

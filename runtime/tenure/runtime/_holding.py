@@ -214,6 +214,19 @@ class Holding:
         if not (stands and newest):
             raise OwnershipLostError("claim", run.epoch, self._newest.epoch)
 
+    def begin_with(
+        self, state: dict[str, Any], requests: Mapping[str, PendingRequest]
+    ) -> None:
+        """Hold what an earlier holding of the same instance held; no run owns it yet.
+
+        Args:
+            state: The state.
+            requests: Requests that wait for an answer, by id.
+        """
+        with self._lock:
+            self._state.replace(state)
+        self.requests = requests
+
     def replace(self, run: Run, restored: Restored) -> None:
         """Hold what a checkpoint brings back.
 

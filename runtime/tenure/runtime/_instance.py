@@ -1,6 +1,6 @@
 """One keyed piece of state, and what users do with it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -8,26 +8,32 @@ from tenure.instrumentation import Recorder
 from tenure.instrumentation.operations import Owner
 from tenure.runtime._beginning import (
     Beginning,
+    Branch,
     FreshMessage,
     Responses,
     Resumption,
     Withdrawal,
 )
-from tenure.runtime._checkpoint import CheckpointInfo, PendingRequest, Store
+from tenure.runtime._checkpoint import CheckpointInfo, PendingRequest
 from tenure.runtime._detached import AttachedStream, DetachedRuns, ReplayBuffer
 from tenure.runtime._epoch import RunId
 from tenure.runtime._graph import Graph
 from tenure.runtime._handle import RunHandle, begin
 from tenure.runtime._holding import POLICIES, ConflictPolicy, Holding
 from tenure.runtime._isolation import isolate
-from tenure.runtime._keeper import Keeper
+from tenure.runtime._keeper import Durability, Keeper
 from tenure.runtime._mailbox import Router
-from tenure.runtime._requests import answers_to, find_requests
+from tenure.runtime._requests import answers_to, find_requests, shown
 from tenure.runtime._run import NO_KWARGS, Run
 from tenure.runtime._state import StateSnapshot
 from tenure.runtime._stream import RunStream
 from tenure.runtime._stream_buffer import EventBuffer
-from tenure.runtime.errors import CheckpointError, IsolationError, MessageTypeError
+from tenure.runtime.errors import (
+    CheckpointError,
+    CheckpointNotFoundError,
+    IsolationError,
+    MessageTypeError,
+)
 
 
 class _Nothing:
@@ -49,7 +55,8 @@ class Instance:
         key: Key of the instance.
         on_conflict: What a run does by default that finds it owned.
         recorder: Who tells what happens.
-        store: Where it is kept, if it is.
+        durability: How it is kept, if it is.
+        sibling: Returns the workflow's instance of another key.
     """
 
     def __init__(
@@ -59,12 +66,14 @@ class Instance:
         key: str,
         on_conflict: ConflictPolicy,
         recorder: Recorder,
-        store: Store | None,
+        durability: Durability | None,
+        sibling: "Callable[[str], Instance]",
     ) -> None:
         self.key: Final = key
         self._graph: Final = graph
         self._on_conflict: Final = on_conflict
-        self._holding: Final = Holding(graph, routers, key, recorder, store)
+        self._holding: Final = Holding(graph, routers, key, recorder, durability)
+        self._sibling: Final = sibling
         self._detached: Final = DetachedRuns()
 
     def __repr__(self) -> str:
@@ -108,10 +117,14 @@ class Instance:
 
         Raises:
             MessageTypeError: The start executor has no handler for `message`.
-            UnknownRequestError: No such request waits for an answer.
-            ResponseTypeError: An answer is not of the type that was asked for.
+            StateTypeError: The workflow's store cannot hold `message`.
+            UnknownRequestError: No such request waits for an answer. With a store,
+                raised when the handle is awaited.
+            ResponseTypeError: An answer is not of the type that was asked for; as
+                above.
             WorkflowBusyError: A live run owns the instance, and the policy is to
-                reject.
+                reject. If a run of another process does, raised when the handle is
+                awaited.
             TypeError: Not exactly one of message, responses and checkpoint_id is given.
         """
         beginning = self._beginning(message, responses, checkpoint_id)
@@ -230,6 +243,7 @@ class Instance:
         self,
         *,
         on_conflict: ConflictPolicy | None = None,
+        deadline: float | None = None,
         **kwargs: Any,  # noqa: ANN401 - handed to executors as they are
     ) -> RunHandle:
         """Go on from the newest checkpoint; one that left nothing undone runs nothing.
@@ -239,6 +253,7 @@ class Instance:
 
         Args:
             on_conflict: As in `run`.
+            deadline: As in `run`.
             **kwargs: Read by executors as `ctx.kwargs`.
 
         Raises:
@@ -246,7 +261,7 @@ class Instance:
                 the checkpoint cannot be read or was taken of another graph.
         """
         self._need_store("resume")
-        return RunHandle(self._start(Resumption(), on_conflict, kwargs))
+        return RunHandle(self._start(Resumption(), on_conflict, kwargs, deadline))
 
     def cancel_requests(
         self, ids: Iterable[str], *, on_conflict: ConflictPolicy | None = None
@@ -258,23 +273,70 @@ class Instance:
             on_conflict: As in `run`.
 
         Raises:
-            UnknownRequestError: No such request waits for an answer.
+            UnknownRequestError: No such request waits for an answer. With a store,
+                raised when the handle is awaited.
         """
         wanted = tuple(ids)
         if self._holding.keeper is None:
             find_requests(wanted, self._holding.requests)
         return RunHandle(self._start(Withdrawal(wanted), on_conflict, {}))
 
+    async def fork(self, checkpoint_id: str | None, key: str) -> "Instance":
+        """Make a new instance that begins with what a checkpoint of this one holds.
+
+        It has the state, the messages on their way and the requests; nothing is run.
+        `resume` goes on with what was left undone, `run` begins anew. This instance
+        stays as it is, and need not be idle.
+
+        Args:
+            checkpoint_id: The checkpoint; the newest one if `None`.
+            key: Key of the new instance; one that has never been used.
+
+        Returns:
+            The new instance.
+
+        Raises:
+            CheckpointError: The workflow has no store, the checkpoint cannot be read or
+                was taken of another graph, or there is an instance of that key.
+        """
+        keeper = self._need_store("fork")
+        made = self._sibling(key)
+        await made._begin_as(Branch(keeper.name, checkpoint_id))  # noqa: SLF001 - a twin
+        return made
+
+    async def _begin_as(self, branch: Branch) -> None:
+        await RunHandle(self._start(branch, "reject", {}))
+
+    async def refresh(self) -> StateSnapshot:
+        """Look up what other processes have done: `state` and `pending_requests`.
+
+        A run does that by itself. Nothing is claimed; while a run of this process owns
+        the instance, nothing is looked up either.
+
+        Returns:
+            The committed state.
+
+        Raises:
+            CheckpointError: The workflow has no store, or the newest checkpoint cannot
+                be read.
+        """
+        keeper, holding = self._need_store("refresh"), self._holding
+        since = holding.head
+        if not holding.held:
+            with suppress(CheckpointNotFoundError):
+                holding.refresh(await keeper.restore(None, strict=False), since)
+        return holding.snapshot()
+
     @property
     def pending_requests(self) -> tuple[PendingRequest, ...]:
         """Requests that wait for an answer, as far as this process knows."""
-        return tuple(self._holding.requests.values())
+        return tuple(map(shown, self._holding.requests.values()))
 
     async def history(self) -> Sequence[CheckpointInfo]:
         """Return the instance's checkpoints, the newest first.
 
         Raises:
-            CheckpointError: The workflow has no store.
+            CheckpointError: The workflow has no store, or it cannot be read.
         """
         keeper = self._need_store("history")
         return await keeper.store.history(keeper.name)
@@ -318,7 +380,11 @@ class Instance:
         responses: Mapping[str, Any] | None,
         checkpoint_id: str | None,
     ) -> Beginning:
-        given = (message is not NOTHING, responses is not None, bool(checkpoint_id))
+        given = (
+            message is not NOTHING,
+            responses is not None,
+            checkpoint_id is not None,
+        )
         if sum(given) != 1:
             raise TypeError("pass exactly one of message, responses and checkpoint_id")
         if responses is not None:
@@ -336,6 +402,8 @@ class Instance:
         if dispatch.find(message) is None:
             takes = f"{self._graph.start!r} takes {dispatch.takes()}"
             raise MessageTypeError("", type(message).__qualname__, (takes,))
+        if self._holding.keeper is not None:
+            self._holding.keeper.store.check(message, "input of a run")
         # What cannot be copied changes hands, as between two executors.
         with suppress(IsolationError):
             return isolate(message, "input")

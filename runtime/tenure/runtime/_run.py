@@ -17,6 +17,7 @@ from tenure.runtime._events import WorkflowEvent
 from tenure.runtime._ledger import Ledger
 from tenure.runtime._mailbox import Mailbox
 from tenure.runtime._ownership import NOBODY
+from tenure.runtime._requests import shown
 from tenure.runtime._stream_buffer import Entry
 from tenure.runtime.errors import OwnershipLostError
 
@@ -117,7 +118,9 @@ class Run:
         "ended",
         "epoch",
         "error",
+        "final",
         "forward",
+        "head",
         "index",
         "instance",
         "kwargs",
@@ -125,6 +128,7 @@ class Run:
         "loop",
         "lost",
         "mailbox",
+        "origin",
         "outcome",
         "outputs",
         "owner",
@@ -188,6 +192,10 @@ class Run:
         self.discarded = False
         self._task: _spawn.Task[None] | None = None
         self._abandoned: Trigger | None = None
+        # Takes its events besides the buffer, where it is a run of a sub-workflow.
+        self.forward: Callable[[WorkflowEvent], None] | None = None
+        # What it is one and the same work with, wherever it is done again.
+        self.origin: str = self.run_id
         self._seq = 0
         self._log: Final[deque[Entry]] = deque(maxlen=KEPT_EVENTS)
 
@@ -308,7 +316,7 @@ class Run:
             self.run_id,
             self.epoch,
             self.index,
-            tuple(self.requests.values()),
+            tuple(map(shown, self.requests.values())),
             self._seq - len(self._log),
             tuple(self._log),
         )

@@ -161,17 +161,14 @@ async def finished(asked: Awaitable[R]) -> tuple[R, BaseException | None]:
     return future.result(), interruption
 
 
-def answer_of(
-    worker: Executor, work: Callable[..., R], *arguments: Any
-) -> Awaitable[R]:
+def answer_of(worker: Executor, work: Callable[[], R]) -> Awaitable[R]:
     """Have a worker thread do `work`; what is returned brings its answer.
 
     Args:
         worker: Whose thread does it.
         work: What to do.
-        *arguments: What it is called with.
     """
-    return asyncio.get_running_loop().run_in_executor(worker, work, *arguments)
+    return asyncio.get_running_loop().run_in_executor(worker, work)
 
 
 class Timer:

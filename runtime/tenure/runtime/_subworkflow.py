@@ -7,6 +7,7 @@ own, in an instance that lives as long as the invocation.
 """
 
 import inspect
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
@@ -66,9 +67,15 @@ class WorkflowExecutor(Executor):
         )
 
     def read_responders(self, workflow: str) -> tuple[ResponseHandler, ...]:
-        """Return a handler for whatever the sub-workflow's executors ask."""
+        """Return a handler for each kind of answer that the sub-workflow takes."""
         del workflow
-        return (ResponseHandler(self._run_response, Any, Any, is_async=True),)
+        return tuple(
+            ResponseHandler(
+                self._run_response, one.request, one.response, is_async=True
+            )
+            for member in self.workflow.graph.executors.values()
+            for one in member.dispatch.responders
+        )
 
     def signature_lines(self) -> Iterator[str]:
         """Yield the sub-workflow's own signature."""
@@ -93,8 +100,11 @@ class WorkflowExecutor(Executor):
         """Run the sub-workflow once, and again for requests that are answered here."""
         holding = self._holding(ctx)
         following: Beginning | None = beginning
-        while following is not None:
-            result = await self._drive(holding, following, ctx)
+        for place in itertools.count(1):
+            if following is None:
+                break
+            origin = f"{ctx.idempotency_key}/{place}"
+            result = await self._drive(holding, following, ctx, origin)
             hand_on = ctx.send_message if ctx.leads_on else ctx.yield_output
             for output in result.outputs:
                 await hand_on(output)
@@ -104,9 +114,14 @@ class WorkflowExecutor(Executor):
         ctx.pass_on(requests)
 
     async def _drive(
-        self, holding: Holding, beginning: Beginning, ctx: WorkflowContext[Any, Any]
+        self,
+        holding: Holding,
+        beginning: Beginning,
+        ctx: WorkflowContext[Any, Any],
+        origin: str,
     ) -> RunResult:
         run = Run(holding, beginning, ctx.kwargs)
+        run.origin = origin
         run.forward = ctx.forward
         holding.admit(run, "reject")
         return await RunHandle(run)
@@ -139,7 +154,7 @@ class WorkflowExecutor(Executor):
                 restored(PendingRequest(*one), child.graph.executors[one[1]].dispatch)
                 for one in kept["requests"]
             )
-            holding.replace(kept["state"], {one.request_id: one for one in requests})
+            holding.begin_with(kept["state"], {one.request_id: one for one in requests})
         return holding
 
 

@@ -1,9 +1,11 @@
 """One superstep: deliver, execute side by side, wait for all, commit or discard."""
 
+import hashlib
 import inspect
 import secrets
 from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -12,7 +14,7 @@ from opentelemetry.trace import Span, SpanContext
 
 from tenure.instrumentation.operations import LateKind
 from tenure.runtime import _spawn
-from tenure.runtime._checkpoint import EMPTY, PendingRequest
+from tenure.runtime._checkpoint import PendingRequest
 from tenure.runtime._context import DONE, WorkflowContext
 from tenure.runtime._dispatch import Dispatch
 from tenure.runtime._epoch import Epoch, RunId
@@ -32,28 +34,37 @@ from tenure.runtime._handlers import Handler, ResponseHandler
 from tenure.runtime._holding import Change
 from tenure.runtime._isolation import isolate
 from tenure.runtime._keeper import save_snapshots
-from tenure.runtime._ledger import Page
+from tenure.runtime._ledger import Ledger, Page
 from tenure.runtime._mailbox import Delivery, Router, Sent
-from tenure.runtime._requests import Answer
+from tenure.runtime._requests import Answer, shown, type_named
 from tenure.runtime._run import Run
+from tenure.runtime._saving import save
 from tenure.runtime._stream_buffer import Room
-from tenure.runtime._types import describe
-from tenure.runtime.errors import ExecutorError, IsolationError, MessageTypeError
+from tenure.runtime._types import describe, may_flow
+from tenure.runtime.errors import (
+    ExecutorError,
+    IsolationError,
+    MessageTypeError,
+    StateTypeError,
+)
 
 
 class Turn:
     """What one executor gets and brings in one superstep.
 
     Args:
-        page: Where it stages.
+        page: Where it stages; a failed attempt's is replaced.
         deliveries: Its messages, in order.
         dispatch: What finds its handlers.
         router: Where its own messages go.
+        head: The checkpoint that the superstep follows, if there is one.
     """
 
     __slots__ = (
+        "at",
         "deliveries",
         "dispatch",
+        "head",
         "outputs",
         "page",
         "raised",
@@ -68,8 +79,12 @@ class Turn:
         deliveries: list[Delivery],
         dispatch: Dispatch,
         router: Router,
+        head: str | None,
     ) -> None:
-        self.page: Final = page
+        self.page = page
+        self.head: Final = head
+        # Which of its messages is handled now, from 1.
+        self.at = 0
         self.deliveries: Final = deliveries
         self.dispatch: Final = dispatch
         self.router: Final = router
@@ -96,29 +111,41 @@ class Turn:
         takes = f"{self.page.executor!r} takes {self.dispatch.takes()}"
         raise MessageTypeError("", type(message).__qualname__, (takes,))
 
-    def mark(self) -> tuple[Any, int, int, int]:
-        """Return what was staged, sent, yielded and asked so far, for `go_back`."""
-        return self.page.mark(), len(self.sent), len(self.outputs), len(self.raised)
+    def mark(self) -> tuple[Page, int, int, int]:
+        """Return what was staged, sent, yielded and asked so far, for `begin_again`."""
+        return self.page, len(self.sent), len(self.outputs), len(self.raised)
 
-    def go_back(self, mark: tuple[Any, int, int, int]) -> None:
-        """Forget what a failed attempt has staged, sent, yielded and asked."""
-        staged, sent, outputs, raised = mark
-        self.page.go_back(staged)
+    def begin_again(self, ledger: Ledger, mark: tuple[Page, int, int, int]) -> None:
+        """Let an attempt begin on a page of its own, with what was there before it.
+
+        A failed attempt's page takes no more: a thread or a task that it left behind
+        reaches nobody.
+
+        Args:
+            ledger: The run's ledger.
+            mark: What was there before the first attempt.
+        """
+        before, sent, outputs, raised = mark
+        page = before.branch()
+        ledger.replace(self.page, page)
+        self.page = page
         del self.sent[sent:], self.outputs[outputs:], self.raised[raised:]
 
 
 class Invocation(WorkflowContext[Any, Any]):
     """The engine's side of a context: one executor handling one message."""
 
-    __slots__ = ("_executor_id", "_request_id", "_run", "_span", "_turn")
+    __slots__ = ("_at", "_executor_id", "_request_id", "_run", "_span", "_turn")
 
     def __init__(self, run: Run, turn: Turn, span: Span | None) -> None:
         page = turn.page
         self._over = False
+        self._kept = run.instance.keeper is not None
         self._request_id: str | None = None
         self._page = page
         self._run: Final = run
         self._turn: Final = turn
+        self._at: Final = turn.at
         self._executor_id: Final = page.executor
         self._span: Final = span
         self._reads: dict[str, None] | None = None if span is None else {}
@@ -153,6 +180,15 @@ class Invocation(WorkflowContext[Any, Any]):
     def kwargs(self) -> Mapping[str, Any]:
         """The keyword arguments that the run was started with, read-only."""
         return self._run.kwargs
+
+    @property
+    def idempotency_key(self) -> str:
+        """What is the same whenever this very work is done again."""
+        run, turn = self._run, self._turn
+        work = f"{run.origin}/{run.index}" if turn.head is None else turn.head
+        holding = run.instance
+        parts = (holding.graph.name, holding.key, work, self._executor_id, self._at)
+        return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -207,20 +243,18 @@ class Invocation(WorkflowContext[Any, Any]):
     def pass_on(self, requests: Sequence[PendingRequest]) -> None:
         """Make requests of a sub-workflow this run's own, under their ids."""
         known = self._run.instance.requests
-        self._turn.raised.extend(
-            PendingRequest(
-                one.request_id, self._executor_id, one.data, one.response_type
-            )
-            for one in requests
-            if one.request_id not in known
-        )
+        for one in requests:
+            if one.request_id not in known:
+                self._check_request(one.data, one.response_type)
+                self._turn.raised.append(replace(one, executor_id=self._executor_id))
 
     def _send(self, message: Any, target: str | None) -> None:  # noqa: ANN401
         if self.late:
             self._late(LateKind.SEND)
             return
         turn = self._turn
-        self._check_kept(message, "message")
+        if self._kept:
+            self._check_kept(message, f"message of {self._executor_id!r}")
         admitted = turn.router.admit(message, target)
         turn.sent.append(Sent(admitted, target, self._sources()))
 
@@ -228,17 +262,9 @@ class Invocation(WorkflowContext[Any, Any]):
         if self.late:
             self._late(LateKind.SEND)
             return
-        turn = self._turn
-        if not turn.dispatch.response_types(data):
-            takers = tuple(
-                f"{self._executor_id!r} takes answers to {describe(one.request)}"
-                for one in turn.dispatch.responders
-            ) or (f"{self._executor_id!r} has no @response_handler",)
-            kind = type(data).__qualname__
-            raise MessageTypeError(self._executor_id, kind, takers)
+        self._check_request(data, response_type)
         what = f"request of {self._executor_id!r}"
-        self._check_kept(data, what)
-        turn.raised.append(
+        self._turn.raised.append(
             PendingRequest(
                 secrets.token_hex(8),
                 self._executor_id,
@@ -246,6 +272,26 @@ class Invocation(WorkflowContext[Any, Any]):
                 response_type,
             )
         )
+
+    def _check_request(self, data: Any, response_type: Any) -> None:  # noqa: ANN401
+        """Refuse what nobody here will take, or the store cannot hold."""
+        dispatch = self._turn.dispatch
+        answers = dispatch.response_types(data)
+        if not any(may_flow(response_type, one) for one in answers):
+            takers = tuple(
+                f"{self._executor_id!r} takes {describe(one.response)} as answer to "
+                f"{describe(one.request)}"
+                for one in dispatch.responders
+            ) or (f"{self._executor_id!r} has no @response_handler",)
+            kind = type(data).__qualname__
+            raise MessageTypeError(self._executor_id, kind, takers)
+        if not self._kept:
+            return
+        what = f"request of {self._executor_id!r}"
+        name = describe(response_type)
+        if type_named(name, answers) is None:
+            raise StateTypeError(f"{what}: its response type", name)
+        self._check_kept(data, what)
 
     def _check_kept(self, value: Any, what: str) -> None:  # noqa: ANN401
         keeper = self._run.instance.keeper
@@ -338,6 +384,7 @@ class Supersteps:
                 deliveries,
                 self._dispatches[name],
                 routers[name],
+                run.head,
             )
             for name, deliveries in batch
         ]
@@ -349,23 +396,37 @@ class Supersteps:
         for turn in turns:
             if turn.sent:
                 self._route(turn)
-        keeper = run.instance.keeper
-        snapshots = EMPTY if keeper is None else await save_snapshots(self._dispatches)
-        run.check()
-        change = self._change(turns)
-        if keeper is not None:
-            holding = run.instance
-            requests = holding.requests_after(change)
-            values = holding.state_values
-            await keeper.keep(
-                run, "superstep", values, requests, change.writes, snapshots
-            )
-        run.instance.commit(run, change)
+        interruption = await self._commit(turns)
+        if interruption is not None:
+            raise interruption
+
+    async def _commit(self, turns: list[Turn]) -> BaseException | None:
+        """Commit what all executors did, in the store first if there is one.
+
+        Returns:
+            A cancellation that came while the store was asked: all is committed.
+        """
+        run = self._run
+        keeper, interruption = run.instance.keeper, None
+        if keeper is None:
+            run.check()
+            change = self._change(turns)
+            run.instance.commit(run, change)
+        else:
+            snapshots = await save_snapshots(self._dispatches, keeper.store, run.index)
+            run.check()
+            change = self._change(turns)
+            try:
+                interruption = await save(run, "superstep", change, snapshots)
+            except BaseException:
+                run.ledger.take_back(change.writes)
+                raise
         for turn in turns:
             run.outputs += turn.outputs
         for request in change.raised:
-            run.note(RequestRaised, run.index, request.executor_id, request)
+            run.note(RequestRaised, run.index, request.executor_id, shown(request))
         run.note(SuperstepCompleted, run.index, tuple(change.writes))
+        return interruption
 
     def _change(self, turns: list[Turn]) -> Change:
         """Join what all executors did, in graph order."""
@@ -382,6 +443,7 @@ class Supersteps:
     async def _work(self, turn: Turn) -> None:
         """Let one executor handle its messages, one at a time."""
         for delivery in turn.deliveries:
+            turn.at += 1
             handler = turn.handler_of(delivery.message)
             if turn.dispatch.guarded:
                 await self._invoke_guarded(turn, handler, delivery)
@@ -394,12 +456,14 @@ class Supersteps:
         self, turn: Turn, handler: Handler | ResponseHandler, delivery: Delivery
     ) -> None:
         """Invoke under the executor's retry policy, timeout and concurrency."""
+        run, mark = self._run, turn.mark()
         executor = turn.dispatch.executor
-        mark = turn.mark()
+        # Each run of a factory has an executor of its own; the limit is for all runs.
+        shared = run.instance.graph.executors[turn.page.executor].executor
 
         async def attempt(number: int) -> None:
-            turn.go_back(mark)
-            async with place_of(executor):
+            async with place_of(shared):
+                turn.begin_again(run.ledger, mark)
                 await self._invoke(turn, handler, delivery, number)
 
         await with_retries(executor.retry, attempt)
@@ -508,7 +572,9 @@ async def _call(
     arguments: tuple[Any, ...] = (message, context)
     if isinstance(handler, ResponseHandler):
         context.answers(message)
-        arguments = (message.request.data, message.response, context)
+        # A failed attempt leaves question and answer as they were.
+        question = shown(message.request).data
+        arguments = (question, isolate(message.response, "answer"), context)
     if handler.is_async:
         await handler.call(*arguments)
         return

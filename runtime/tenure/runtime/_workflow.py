@@ -2,18 +2,20 @@
 
 import importlib.metadata
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from tenure.instrumentation import Recorder
-from tenure.runtime._checkpoint import PendingRequest, Store
+from tenure.runtime._checkpoint import CheckpointInfo, PendingRequest, Store
 from tenure.runtime._detached import AttachedStream
 from tenure.runtime._epoch import RunId
 from tenure.runtime._graph import Graph
 from tenure.runtime._handle import RunHandle
 from tenure.runtime._holding import ConflictPolicy
 from tenure.runtime._instance import NOTHING, Instance
+from tenure.runtime._keeper import Durability, SaveFailurePolicy
 from tenure.runtime._mailbox import Router
+from tenure.runtime._signature import signature_of
 from tenure.runtime._state import StateSnapshot
 from tenure.runtime._stream import RunStream
 
@@ -32,6 +34,7 @@ class Workflow:
         on_conflict: What a run does by default that finds its instance owned.
         recorder: Who tells what happens; one of its own by default.
         store: Where instances are kept, if they are.
+        on_save_failure: What a run does whose checkpoint cannot be saved.
     """
 
     def __init__(
@@ -40,8 +43,13 @@ class Workflow:
         on_conflict: ConflictPolicy,
         recorder: Recorder | None,
         store: Store | None = None,
+        on_save_failure: SaveFailurePolicy = "fail",
     ) -> None:
-        self._store: Final = store
+        self._durability: Final = (
+            None
+            if store is None
+            else Durability(store, signature_of(graph), on_save_failure)
+        )
         self._graph: Final = graph
         self._on_conflict: Final[ConflictPolicy] = on_conflict
         self._recorder: Final = recorder or Recorder(_engine())
@@ -95,7 +103,8 @@ class Workflow:
                     key,
                     self._on_conflict,
                     self._recorder,
-                    self._store,
+                    self._durability,
+                    self.instance,
                 )
             return found
 
@@ -201,10 +210,25 @@ class Workflow:
         self,
         *,
         on_conflict: ConflictPolicy | None = None,
+        deadline: float | None = None,
         **kwargs: Any,  # noqa: ANN401 - handed to executors as they are
     ) -> RunHandle:
         """Go on from the newest checkpoint; see `Instance.resume`."""
-        return self._default.resume(on_conflict=on_conflict, **kwargs)
+        return self._default.resume(
+            on_conflict=on_conflict, deadline=deadline, **kwargs
+        )
+
+    async def fork(self, checkpoint_id: str | None, key: str) -> Instance:
+        """Fork the default instance; see `Instance.fork`."""
+        return await self._default.fork(checkpoint_id, key)
+
+    async def refresh(self) -> StateSnapshot:
+        """Look up what other processes have done; see `Instance.refresh`."""
+        return await self._default.refresh()
+
+    async def history(self) -> Sequence[CheckpointInfo]:
+        """Return the default instance's checkpoints; see `Instance.history`."""
+        return await self._default.history()
 
     def cancel_requests(
         self, ids: Iterable[str], *, on_conflict: ConflictPolicy | None = None

@@ -413,7 +413,7 @@ class OwnershipLostError(WorkflowError):
     Args:
         action: What was refused.
         epoch: Epoch of the run that asked.
-        owner: Epoch of the owner.
+        owner: Epoch of the owner; 0 if it is not known.
     """
 
     def __init__(self, action: str, epoch: int, owner: int) -> None:
@@ -423,9 +423,10 @@ class OwnershipLostError(WorkflowError):
         self.owner = owner
 
     def __str__(self) -> str:
+        owner = f"epoch {self.owner}" if self.owner else "another run"
         return (
-            f"{self.action} refused: the run has epoch {self.epoch}, and epoch "
-            f"{self.owner} owns the instance"
+            f"{self.action} refused: the run has epoch {self.epoch}, and {owner} owns "
+            f"the instance"
         )
 
 
