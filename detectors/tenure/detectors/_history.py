@@ -146,7 +146,6 @@ class History:
 
     def released(self, release: Release) -> None:
         """Remember a release, after it has been judged."""
-        self.steps.released(release, self._sequence.unbroken_from)
         if self.messages is not None:
             self.messages.released(release)
         tenure = self.tenures.get(release.run.epoch)
