@@ -16,7 +16,7 @@ from tenure.runtime import (
     executor,
     handler,
 )
-from tenure.runtime._executor import Dispatch
+from tenure.runtime._dispatch import Dispatch
 
 Silent = WorkflowContext[None, Any]
 

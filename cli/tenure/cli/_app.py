@@ -10,6 +10,7 @@ import typer
 
 from tenure.cli._commands.check import check
 from tenure.cli._commands.demo import demo
+from tenure.cli._commands.graph import graph
 from tenure.cli._commands.watch import watch
 from tenure.cli._status import CommandError, Status
 
@@ -57,6 +58,7 @@ def _tenure(
 
 app.command()(check)
 app.command()(demo)
+app.command()(graph)
 app.command()(watch)
 
 

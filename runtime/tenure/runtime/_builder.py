@@ -5,8 +5,10 @@ from itertools import pairwise
 from typing import Any, Final, Self, cast
 
 from tenure.instrumentation import Recorder
+from tenure.runtime._checkpoint import Store
 from tenure.runtime._checks import check_graph
-from tenure.runtime._executor import Dispatch, Executor
+from tenure.runtime._dispatch import Dispatch
+from tenure.runtime._executor import Executor
 from tenure.runtime._graph import (
     Case,
     Condition,
@@ -20,7 +22,8 @@ from tenure.runtime._graph import (
     SwitchEdge,
     made_by,
 )
-from tenure.runtime._instance import POLICIES, ConflictPolicy
+from tenure.runtime._holding import POLICIES, ConflictPolicy
+from tenure.runtime._keeper import SAVE_FAILURE_POLICIES, SaveFailurePolicy
 from tenure.runtime._workflow import Workflow
 from tenure.runtime.errors import DefinitionError
 
@@ -39,6 +42,11 @@ class WorkflowBuilder:
         name: Name of the workflow.
         start: The executor that gets a run's input.
         max_supersteps: How many supersteps a run may take.
+        store: Where instances are kept: `SqliteStore(directory)`, `MemoryStore()`, or
+            nowhere but in memory, without checkpoints, by default.
+        on_save_failure: What a run does whose checkpoint cannot be saved: `"fail"`, or
+            `"warn"` and go on in memory; the next checkpoint makes up for it. A run
+            that has lost its instance fails all the same.
         on_conflict: What a run does by default that finds the instance owned:
             `"reject"`, `"wait"` or `"supersede"`.
         recorder: Who tells what happens; one of its own by default.
@@ -53,6 +61,8 @@ class WorkflowBuilder:
         *,
         start: ExecutorRef,
         max_supersteps: int = 100,
+        store: Store | None = None,
+        on_save_failure: SaveFailurePolicy = "fail",
         on_conflict: ConflictPolicy = "reject",
         recorder: Recorder | None = None,
     ) -> None:
@@ -60,6 +70,8 @@ class WorkflowBuilder:
         self._max_supersteps: Final = max_supersteps
         self._on_conflict: Final[ConflictPolicy] = on_conflict
         self._recorder: Final = recorder
+        self._store: Final = store
+        self._on_save_failure: Final[SaveFailurePolicy] = on_save_failure
         self._executors: Final[dict[str, GraphExecutor]] = {}
         self._factories: Final[dict[int, tuple[object, str]]] = {}
         self._mentioned: Final[dict[str, None]] = {}
@@ -74,6 +86,11 @@ class WorkflowBuilder:
         if on_conflict not in POLICIES:
             raise self._refuse(
                 f"on_conflict is {on_conflict!r}", f"Use one of {POLICIES}"
+            )
+        if on_save_failure not in SAVE_FAILURE_POLICIES:
+            raise self._refuse(
+                f"on_save_failure is {on_save_failure!r}",
+                f"Use one of {SAVE_FAILURE_POLICIES}",
             )
         self._start: Final = self._place(start)
 
@@ -195,7 +212,13 @@ class WorkflowBuilder:
             max_supersteps=self._max_supersteps,
         )
         check_graph(graph)
-        return Workflow(graph, self._on_conflict, self._recorder)
+        return Workflow(
+            graph,
+            self._on_conflict,
+            self._recorder,
+            self._store,
+            self._on_save_failure,
+        )
 
     def _place(self, reference: Any) -> str:  # noqa: ANN401 - users may pass anything
         """Take an executor into the graph and return its id."""

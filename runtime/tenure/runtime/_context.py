@@ -1,10 +1,12 @@
 """What an executor may do: read, stage, send, yield."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Generator, Mapping
+from collections.abc import Awaitable, Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
 
+from tenure.runtime._checkpoint import PendingRequest
 from tenure.runtime._epoch import Epoch, RunId
+from tenure.runtime._events import WorkflowEvent
 from tenure.runtime._isolation import IMMUTABLE, isolate
 from tenure.runtime._keys import DELETED, MISSING, StateKey
 from tenure.runtime._ledger import Page
@@ -43,11 +45,12 @@ class WorkflowContext(ABC, Generic[S, W]):
     a plain `def` executor, from its worker thread, where nothing needs to be awaited.
     """
 
-    __slots__ = ("__weakref__", "_over", "_page", "_reads", "_staged")
+    __slots__ = ("__weakref__", "_kept", "_over", "_page", "_reads", "_staged")
 
     # Invariant: once `_over` is true it stays so; the page may outlast the invocation,
     # because an executor's next message in the same superstep stages into it too.
     _over: bool
+    _kept: bool  # whether a store keeps what is staged
     _page: Page
     _reads: dict[str, None] | None
     _staged: dict[str, None] | None
@@ -79,8 +82,28 @@ class WorkflowContext(ABC, Generic[S, W]):
 
     @property
     @abstractmethod
+    def request_id(self) -> str | None:
+        """In a response handler, the request that is answered."""
+
+    @property
+    @abstractmethod
+    def leads_on(self) -> bool:
+        """Whether an edge leaves this executor."""
+
+    @property
+    @abstractmethod
     def kwargs(self) -> Mapping[str, Any]:
         """The keyword arguments that the run was started with, read-only."""
+
+    @property
+    @abstractmethod
+    def idempotency_key(self) -> str:
+        """What is the same whenever this very work is done again, and only then.
+
+        Hand it to systems that do a thing once for each key. An executor may be invoked
+        more than once for one message: another attempt after a failure, another run
+        that goes on after a crash. All of them have one key, and nothing else has it.
+        """
 
     @abstractmethod
     def _send(self, message: Any, target: str | None) -> None:  # noqa: ANN401
@@ -89,6 +112,22 @@ class WorkflowContext(ABC, Generic[S, W]):
     @abstractmethod
     def _output(self, value: Any) -> Awaitable[None]:  # noqa: ANN401
         """Hand an output to the consumer."""
+
+    @abstractmethod
+    def _request(self, data: Any, response_type: Any) -> None:  # noqa: ANN401
+        """Put a question to the outside."""
+
+    @abstractmethod
+    def forward(self, event: WorkflowEvent) -> None:
+        """Hand an event of a sub-workflow to the consumer; the engine's own use."""
+
+    @abstractmethod
+    def pass_on(self, requests: Sequence[PendingRequest]) -> None:
+        """Make requests of a sub-workflow this run's own; the engine's own use."""
+
+    @abstractmethod
+    def _check_kept(self, value: Any, what: str) -> None:  # noqa: ANN401
+        """Refuse a value that the instance's store cannot hold."""
 
     @abstractmethod
     def _stage_late(self, key: str) -> None:
@@ -141,8 +180,11 @@ class WorkflowContext(ABC, Generic[S, W]):
 
         Raises:
             IsolationError: The value cannot be copied.
+            StateTypeError: The instance's store cannot hold it.
         """
         name = key if type(key) is str else _name(key)
+        if self._kept:
+            self._check_kept(value, f"state key {name!r}")
         if type(value) not in IMMUTABLE:
             value = isolate(value, f"state key {name!r}")
         reducer = key.reduce if isinstance(key, StateKey) else None
@@ -192,6 +234,24 @@ class WorkflowContext(ABC, Generic[S, W]):
         """
         name = target if target is None or isinstance(target, str) else target.id
         self._send(message, name)
+        return DONE
+
+    def request_info(self, data: object, response_type: type[Any]) -> Awaitable[None]:
+        """Ask something of the outside: a person, another system, a later day.
+
+        The question is committed with the superstep. A run that has nothing else to do
+        ends with the outcome `pending_requests`; a later `run(responses={id: answer})`
+        hands the answer to this executor's `response_handler`.
+
+        Args:
+            data: The question; the response handler gets it back.
+            response_type: What an answer must be.
+
+        Raises:
+            MessageTypeError: No response handler takes answers to such a question.
+            IsolationError: The question cannot be copied.
+        """
+        self._request(data, response_type)
         return DONE
 
     def yield_output(self, value: W) -> Awaitable[None]:

@@ -1,19 +1,31 @@
 """The loop that drives a run from its claim to its end."""
 
+from anyio import move_on_after
+
 from tenure.instrumentation.operations import DiscardCause, Outcome
 from tenure.runtime import _spawn
+from tenure.runtime._claiming import Heartbeat, claim_in_store, give_back
+from tenure.runtime._entry import enter_from_store, enter_without_store
 from tenure.runtime._events import ExecutorFailed, RunEnded, RunFailed, RunStarted
-from tenure.runtime._mailbox import Delivery
 from tenure.runtime._run import Run
 from tenure.runtime._superstep import Supersteps
 from tenure.runtime.errors import (
     ConvergenceError,
+    DeadlineError,
     ExecutorError,
     OwnershipLostError,
 )
 
 _TURNS = 8
 """How many supersteps a run may take before other tasks of the loop get a turn."""
+
+
+_GONE_AFTER = 1.0
+"""Seconds after which a waiting run looks whether the owner is still there."""
+
+_FINE = (type(None), Exception, _spawn.CANCELLED)
+"""What a run may end with and go on to clean up; else its coroutine, or the process, is
+being destroyed."""
 
 
 async def drive(run: Run) -> None:
@@ -25,32 +37,63 @@ async def drive(run: Run) -> None:
     Raises:
         BaseException: The task was cancelled from outside, or the process ends.
     """
-    voice = run.voice
+    error: BaseException | None = None
     try:
         await _spawn.BEGINNING
-        turn = run.turn  # read once: another thread may grant it now
-        if turn is not None:
+        await _go(run)
+    except BaseException as exc:  # noqa: BLE001 - kept, and raised to the consumer
+        error = exc
+    if run.instance.keeper is not None and isinstance(error, _FINE):
+        error = await give_back(run) or error
+    _conclude(run, error)
+    if error is None or isinstance(error, Exception):
+        return
+    if run.outcome in (Outcome.CANCELLED, Outcome.FAILED):
+        raise error
+
+
+async def _go(run: Run) -> None:
+    """Wait for the run's turn, claim in the store if there is one, and run."""
+    while (turn := run.turn) is not None:  # another thread may grant it now
+        with move_on_after(_GONE_AFTER):
             await turn.wait()
-        if voice.recording:
-            voice.make_current(None)
+        run.instance.take_from_gone(run)
+    if run.voice.recording:
+        run.voice.make_current(None)
+    keeper = run.instance.keeper
+    if keeper is None:
         run.note(RunStarted)
+        await _run_until(run)
+        return
+    await claim_in_store(run)
+    heartbeat = Heartbeat(run, keeper)
+    try:
+        run.note(RunStarted)
+        await _run_until(run)
+    finally:
+        heartbeat.stop()
+
+
+async def _run_until(run: Run) -> None:
+    """Run all supersteps, within the run's deadline if it has one."""
+    if run.deadline is None:
         await _run_supersteps(run)
-    except Exception as exc:  # noqa: BLE001 - kept, and raised to the consumer
-        _conclude(run, exc)
-    except BaseException as exc:
-        _conclude(run, exc)
-        if run.outcome in (Outcome.CANCELLED, Outcome.FAILED):
-            raise
-    else:
-        _conclude(run, None)
+        return
+    with move_on_after(run.deadline) as scope:
+        await _run_supersteps(run)
+    if scope.cancelled_caught:
+        raise DeadlineError(run.deadline, run.index)
 
 
 async def _run_supersteps(run: Run) -> None:
     graph = run.instance.graph
-    supersteps = Supersteps(run, graph.dispatches())
+    dispatches = graph.dispatches()
+    supersteps = Supersteps(run, dispatches)
     mailbox = run.mailbox
-    mailbox.deliver(graph.start, Delivery(run.message))
-    run.message = None
+    if run.instance.keeper is None:
+        enter_without_store(run)
+    else:
+        await enter_from_store(run, dispatches)
     while mailbox:
         if run.index >= graph.max_supersteps:
             raise ConvergenceError(graph.max_supersteps, mailbox.waiting)
@@ -85,6 +128,8 @@ def _ending(run: Run, error: BaseException | None) -> tuple[Outcome, DiscardCaus
         return Outcome.ABANDONED, DiscardCause.ABANDONED
     if run.successor is not None:
         return Outcome.SUPERSEDED, DiscardCause.SUPERSEDED
+    if run.lost or isinstance(error, OwnershipLostError):
+        return Outcome.LOST, DiscardCause.SUPERSEDED
     if isinstance(error, _spawn.CANCELLED):
         return Outcome.CANCELLED, DiscardCause.CANCELLED
     return Outcome.FAILED, DiscardCause.FAILED
@@ -95,10 +140,15 @@ def _discard(run: Run, cause: DiscardCause) -> None:
     if run.discarded:
         return
     run.discarded = True
-    fenced = run.successor is not None
+    owner = run.instance.owner
     thrown = run.ledger.close()
+    fenced = run.successor is not None
+    if fenced and run.instance.keeper is not None:
+        # A successor without an epoch has told nothing yet of what it swept.
+        fenced = owner.epoch != run.epoch
+        thrown = {} if fenced else {**(run.take_swept() or {}), **thrown}
     run.voice.discard(
-        run.instance.owner,
+        owner,
         thrown,
         cause=cause,
         fenced=fenced,
@@ -112,7 +162,8 @@ def _discard(run: Run, cause: DiscardCause) -> None:
 def _conclude(run: Run, error: BaseException | None) -> None:
     """End the run: discard, release, and only then tell the consumer."""
     if error is None:
-        outcome = Outcome.COMPLETED
+        waiting = bool(run.requests)
+        outcome = Outcome.PENDING_REQUESTS if waiting else Outcome.COMPLETED
     else:
         outcome, cause = _ending(run, error)
         if run.epoch:
@@ -133,6 +184,10 @@ def _reported(
     """Return what the consumer is raised, if it is still there."""
     if outcome is Outcome.FAILED:
         return error
+    if outcome is Outcome.LOST:
+        if isinstance(error, OwnershipLostError):
+            return error
+        return OwnershipLostError("going on", run.epoch, 0)
     if run.successor is not None and run.abandoned is None:
         return OwnershipLostError("going on", run.epoch, run.successor.epoch)
     return None

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tenure.instrumentation.operations import Outcome
+from tenure.runtime._checkpoint import PendingRequest
 from tenure.runtime._epoch import Epoch, RunId
 
 
@@ -80,6 +81,21 @@ class ExecutorCompleted(WorkflowEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class RequestRaised(WorkflowEvent):
+    """An executor asks something of the outside; the question is committed.
+
+    Attributes:
+        superstep: Number of the superstep, from 1.
+        executor_id: The executor.
+        request: The question and its id.
+    """
+
+    superstep: int
+    executor_id: str
+    request: PendingRequest
+
+
+@dataclass(frozen=True, slots=True)
 class SuperstepCompleted(WorkflowEvent):
     """A superstep has been committed.
 
@@ -90,6 +106,19 @@ class SuperstepCompleted(WorkflowEvent):
 
     superstep: int
     committed: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointFailed(WorkflowEvent):
+    """A checkpoint could not be saved, and the run goes on as it was asked to.
+
+    Attributes:
+        superstep: Number of the superstep; 0 at the run's entry.
+        error: Why not.
+    """
+
+    superstep: int
+    error: BaseException
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +134,21 @@ class ExecutorFailed(WorkflowEvent):
     superstep: int
     executor_id: str
     error: BaseException
+
+
+@dataclass(frozen=True, slots=True)
+class SubworkflowEvent(WorkflowEvent):
+    """A run of a sub-workflow tells something.
+
+    Attributes:
+        superstep: Number of the parent's superstep, from 1.
+        path: Executors that lead to it, the outermost first.
+        event: What it tells; it names its own run.
+    """
+
+    superstep: int
+    path: tuple[str, ...]
+    event: WorkflowEvent
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tenure.runtime._executor import Dispatch, Executor
+from tenure.runtime._dispatch import Dispatch
+from tenure.runtime._executor import Executor
 from tenure.runtime.errors import DefinitionError
 
 Condition = Callable[[Any], bool]
@@ -121,6 +122,7 @@ class Graph:
         max_supersteps: How many supersteps a run may take.
         shared: What finds the handlers of the executors that all runs share.
         positions: Place of each executor in the graph's order.
+        fan_ins: All fan-ins, in order.
         has_factories: Whether some executor is made anew for each run.
     """
 
@@ -132,6 +134,7 @@ class Graph:
     shared: Mapping[str, Dispatch] = field(init=False)
     positions: Mapping[str, int] = field(init=False)
     has_factories: bool = field(init=False)
+    fan_ins: tuple[FanInEdge, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         # Derived once, because every run asks for them.
@@ -140,6 +143,9 @@ class Graph:
         freeze(self, "shared", {name: one.dispatch for name, one in everyone})
         freeze(self, "positions", {name: one.position for name, one in everyone})
         freeze(self, "has_factories", any(one.factory for _, one in everyone))
+        edges = {id(one): one for leaving in self.leaving.values() for one in leaving}
+        fan_ins = (one for one in edges.values() if isinstance(one, FanInEdge))
+        freeze(self, "fan_ins", tuple(fan_ins))
 
     def reachable_from(self, executor: str) -> tuple[str, ...]:
         """Return the executors that edges of `executor` lead to, in order."""

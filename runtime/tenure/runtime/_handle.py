@@ -66,7 +66,8 @@ class RunHandle(Coroutine[Any, Any, RunResult]):
         return self._run.epoch
 
     def __await__(self) -> Generator[Any, None, RunResult]:
-        return self._start().__await__()
+        # A generator, so that one which is made and dropped has started nothing.
+        return (yield from self._start().__await__())
 
     def send(self, value: Any) -> Any:  # noqa: ANN401 - as coroutines do
         """Go on with the run; event loops call this."""

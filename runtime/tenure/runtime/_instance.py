@@ -1,37 +1,46 @@
-"""One keyed piece of state, and the runs that own it in turn."""
+"""One keyed piece of state, and what users do with it."""
 
-import threading
-from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final
 
-from tenure.instrumentation import InstanceRecorder, Recorder
-from tenure.instrumentation.operations import DiscardCause, Outcome, Owner
-from tenure.runtime import _spawn
-from tenure.runtime._epoch import new_instance_suffix
+from tenure.instrumentation import Recorder
+from tenure.instrumentation.operations import Owner
+from tenure.runtime._beginning import (
+    Beginning,
+    Branch,
+    FreshMessage,
+    Responses,
+    Resumption,
+    Withdrawal,
+)
+from tenure.runtime._checkpoint import CheckpointInfo, PendingRequest
+from tenure.runtime._detached import AttachedStream, DetachedRuns, ReplayBuffer
+from tenure.runtime._epoch import RunId
 from tenure.runtime._graph import Graph
-from tenure.runtime._handle import RunHandle
+from tenure.runtime._handle import RunHandle, begin
+from tenure.runtime._holding import POLICIES, ConflictPolicy, Holding
 from tenure.runtime._isolation import isolate
+from tenure.runtime._keeper import Durability, Keeper
 from tenure.runtime._mailbox import Router
-from tenure.runtime._ownership import Ownership
+from tenure.runtime._requests import answers_to, find_requests, shown
 from tenure.runtime._run import NO_KWARGS, Run
-from tenure.runtime._state import CommittedState, StateSnapshot
+from tenure.runtime._state import StateSnapshot
 from tenure.runtime._stream import RunStream
 from tenure.runtime._stream_buffer import EventBuffer
 from tenure.runtime.errors import (
+    CheckpointError,
+    CheckpointNotFoundError,
     IsolationError,
     MessageTypeError,
-    OwnershipLostError,
-    RunError,
-    WorkflowBusyError,
 )
 
-ConflictPolicy = Literal["reject", "wait", "supersede"]
-"""What a run does that finds the instance owned by a live run."""
 
-POLICIES: Final[tuple[str, ...]] = get_args(ConflictPolicy)
-"""All of them."""
+class _Nothing:
+    """What stands for a message that was not passed."""
+
+
+NOTHING: Final = _Nothing()
 
 
 class Instance:
@@ -46,6 +55,8 @@ class Instance:
         key: Key of the instance.
         on_conflict: What a run does by default that finds it owned.
         recorder: Who tells what happens.
+        durability: How it is kept, if it is.
+        sibling: Returns the workflow's instance of another key.
     """
 
     def __init__(
@@ -55,32 +66,32 @@ class Instance:
         key: str,
         on_conflict: ConflictPolicy,
         recorder: Recorder,
+        durability: Durability | None,
+        sibling: "Callable[[str], Instance]",
     ) -> None:
         self.key: Final = key
-        self.id: Final = f"{key}@{new_instance_suffix()}"
-        self.graph: Final = graph
-        self.routers: Final = routers
-        self.recorder: Final[InstanceRecorder] = recorder.instance(graph.name, self.id)
+        self._graph: Final = graph
         self._on_conflict: Final = on_conflict
-        # Held for claims, commits and releases: no await and no foreign code inside.
-        # A finalizer never takes it, because it may interrupt whoever holds it.
-        self._lock: Final = threading.Lock()
-        self._ownership: Final = Ownership()
-        self._state: Final = CommittedState()
-        # Invariant: the run that owns the instance now, or `None`.
-        self._current: Run | None = None
-        self._queue: Final[deque[Run]] = deque()
+        self._holding: Final = Holding(graph, routers, key, recorder, durability)
+        self._sibling: Final = sibling
+        self._detached: Final = DetachedRuns()
 
     def __repr__(self) -> str:
-        return f"<Instance {self.key!r} of workflow {self.graph.name!r}>"
+        return f"<Instance {self.key!r} of workflow {self._graph.name!r}>"
 
-    # What users do with it.
+    @property
+    def id(self) -> str:
+        """Identity in telemetry."""
+        return self._holding.id
 
     def run(
         self,
-        message: Any,  # noqa: ANN401 - a message is any value
+        message: Any = NOTHING,  # noqa: ANN401 - a message is any value
         *,
+        responses: Mapping[str, Any] | None = None,
+        checkpoint_id: str | None = None,
         on_conflict: ConflictPolicy | None = None,
+        deadline: float | None = None,
         **kwargs: Any,  # noqa: ANN401 - handed to executors as they are
     ) -> RunHandle:
         """Run the workflow on this instance to its end.
@@ -90,9 +101,13 @@ class Instance:
 
         Args:
             message: Input for the start executor, which gets a copy of its own.
+            responses: Instead of a message, answers to pending requests, by id.
+            checkpoint_id: Instead of a message, the checkpoint to go on from.
             on_conflict: What to do if a live run owns the instance: `"reject"`,
                 `"wait"` behind it, or `"supersede"` it. The workflow's own policy by
                 default.
+            deadline: Seconds after which the run is cancelled and fails with
+                `DeadlineError`; no limit by default.
             **kwargs: Read by executors as `ctx.kwargs`.
 
         Returns:
@@ -102,19 +117,27 @@ class Instance:
 
         Raises:
             MessageTypeError: The start executor has no handler for `message`.
+            StateTypeError: The workflow's store cannot hold `message`.
+            UnknownRequestError: No such request waits for an answer. With a store,
+                raised when the handle is awaited.
+            ResponseTypeError: An answer is not of the type that was asked for; as
+                above.
             WorkflowBusyError: A live run owns the instance, and the policy is to
-                reject.
+                reject. If a run of another process does, raised when the handle is
+                awaited.
+            TypeError: Not exactly one of message, responses and checkpoint_id is given.
         """
-        policy = self._policy(on_conflict)
-        run = Run(self, self._input(message), kwargs or NO_KWARGS)
-        self._admit(run, policy)
-        return RunHandle(run)
+        beginning = self._beginning(message, responses, checkpoint_id)
+        return RunHandle(self._start(beginning, on_conflict, kwargs, deadline))
 
     def stream(
         self,
-        message: Any,  # noqa: ANN401 - a message is any value
+        message: Any = NOTHING,  # noqa: ANN401 - a message is any value
         *,
+        responses: Mapping[str, Any] | None = None,
+        checkpoint_id: str | None = None,
         on_conflict: ConflictPolicy | None = None,
+        deadline: float | None = None,
         buffer: int = 64,
         stall_after: float = 30.0,
         **kwargs: Any,  # noqa: ANN401 - handed to executors as they are
@@ -127,7 +150,10 @@ class Instance:
 
         Args:
             message: Input for the start executor.
+            responses: As in `run`.
+            checkpoint_id: As in `run`.
             on_conflict: As in `run`.
+            deadline: As in `run`.
             buffer: How many events may wait for the reader before the run waits.
             stall_after: Seconds without a reader, the buffer being full, after which
                 any other run may supersede this one.
@@ -141,206 +167,252 @@ class Instance:
             WorkflowBusyError: A live run owns the instance, and the policy is to
                 reject.
         """
-        policy = self._policy(on_conflict)
         if buffer < 1:
             raise ValueError(f"buffer={buffer}: a stream buffers at least one event")
+        beginning = self._beginning(message, responses, checkpoint_id)
         events = EventBuffer(buffer)
-        run = Run(self, self._input(message), kwargs or NO_KWARGS, events, stall_after)
-        self._admit(run, policy)
+        run = self._start(beginning, on_conflict, kwargs, deadline, events, stall_after)
         return RunStream(run, events)
+
+    def start(
+        self,
+        message: Any = NOTHING,  # noqa: ANN401 - a message is any value
+        *,
+        responses: Mapping[str, Any] | None = None,
+        checkpoint_id: str | None = None,
+        on_conflict: ConflictPolicy | None = None,
+        deadline: float | None = None,
+        keep_events: int = 1000,
+        **kwargs: Any,  # noqa: ANN401 - handed to executors as they are
+    ) -> RunId:
+        """Start a run that goes on by itself, whoever reads it or leaves.
+
+        Call it in a running event loop. `attach` reads its events, as often as one
+        likes; the run never waits for a reader.
+
+        Args:
+            message: As in `run`.
+            responses: As in `run`.
+            checkpoint_id: As in `run`.
+            on_conflict: As in `run`.
+            deadline: As in `run`.
+            keep_events: How many of its newest events can be read again.
+            **kwargs: Read by executors as `ctx.kwargs`.
+
+        Returns:
+            Identity of the run.
+
+        Raises:
+            WorkflowBusyError: A live run owns the instance, and the policy is to
+                reject.
+            EventLoopError: No event loop runs in this thread.
+        """
+        if keep_events < 1:
+            raise ValueError(f"keep_events={keep_events}: keep at least one event")
+        beginning = self._beginning(message, responses, checkpoint_id)
+        events = ReplayBuffer(keep_events)
+        run = self._start(beginning, on_conflict, kwargs, deadline, events)
+        begin(run)
+        self._detached.add(run, events)
+        return run.run_id
+
+    def attach(self, run_id: str, *, after: int = 0) -> AttachedStream:
+        """Read the events of a run that `start` has started.
+
+        Args:
+            run_id: Identity of the run.
+            after: Number of the last event that the reader has had; 0 for none.
+
+        Raises:
+            RunNotFoundError: There is no such run, or it ended long ago.
+        """
+        return self._detached.attach(run_id, after)
+
+    async def cancel(self, run_id: str) -> None:
+        """Cancel a run that `start` has started, and wait for its clean-up.
+
+        Args:
+            run_id: Identity of the run.
+
+        Raises:
+            RunNotFoundError: There is no such run, or it ended long ago.
+        """
+        await self._detached.cancel(run_id)
+
+    def resume(
+        self,
+        *,
+        on_conflict: ConflictPolicy | None = None,
+        deadline: float | None = None,
+        **kwargs: Any,  # noqa: ANN401 - handed to executors as they are
+    ) -> RunHandle:
+        """Go on from the newest checkpoint; one that left nothing undone runs nothing.
+
+        Executors may have been invoked before for what they are given now: what they do
+        outside has to bear it.
+
+        Args:
+            on_conflict: As in `run`.
+            deadline: As in `run`.
+            **kwargs: Read by executors as `ctx.kwargs`.
+
+        Raises:
+            CheckpointError: The workflow has no store; or, when the handle is awaited,
+                the checkpoint cannot be read or was taken of another graph.
+        """
+        self._need_store("resume")
+        return RunHandle(self._start(Resumption(), on_conflict, kwargs, deadline))
+
+    def cancel_requests(
+        self, ids: Iterable[str], *, on_conflict: ConflictPolicy | None = None
+    ) -> RunHandle:
+        """Withdraw requests that nobody will answer. It claims like any run.
+
+        Args:
+            ids: Ids of the requests.
+            on_conflict: As in `run`.
+
+        Raises:
+            UnknownRequestError: No such request waits for an answer. With a store,
+                raised when the handle is awaited.
+        """
+        wanted = tuple(ids)
+        if self._holding.keeper is None:
+            find_requests(wanted, self._holding.requests)
+        return RunHandle(self._start(Withdrawal(wanted), on_conflict, {}))
+
+    async def fork(self, checkpoint_id: str | None, key: str) -> "Instance":
+        """Make a new instance that begins with what a checkpoint of this one holds.
+
+        It has the state, the messages on their way and the requests; nothing is run.
+        `resume` goes on with what was left undone, `run` begins anew. This instance
+        stays as it is, and need not be idle.
+
+        Args:
+            checkpoint_id: The checkpoint; the newest one if `None`.
+            key: Key of the new instance; one that has never been used.
+
+        Returns:
+            The new instance.
+
+        Raises:
+            CheckpointError: The workflow has no store, the checkpoint cannot be read or
+                was taken of another graph, or there is an instance of that key.
+        """
+        keeper = self._need_store("fork")
+        made = self._sibling(key)
+        await made._begin_as(Branch(keeper.name, checkpoint_id))  # noqa: SLF001 - a twin
+        return made
+
+    async def _begin_as(self, branch: Branch) -> None:
+        await RunHandle(self._start(branch, "reject", {}))
+
+    async def refresh(self) -> StateSnapshot:
+        """Look up what other processes have done: `state` and `pending_requests`.
+
+        A run does that by itself. Nothing is claimed; while a run of this process owns
+        the instance, nothing is looked up either.
+
+        Returns:
+            The committed state.
+
+        Raises:
+            CheckpointError: The workflow has no store, or the newest checkpoint cannot
+                be read.
+        """
+        keeper, holding = self._need_store("refresh"), self._holding
+        since = holding.head
+        if not holding.held:
+            with suppress(CheckpointNotFoundError):
+                holding.refresh(await keeper.restore(None, strict=False), since)
+        return holding.snapshot()
+
+    @property
+    def pending_requests(self) -> tuple[PendingRequest, ...]:
+        """Requests that wait for an answer, as far as this process knows."""
+        return tuple(map(shown, self._holding.requests.values()))
+
+    async def history(self) -> Sequence[CheckpointInfo]:
+        """Return the instance's checkpoints, the newest first.
+
+        Raises:
+            CheckpointError: The workflow has no store, or it cannot be read.
+        """
+        keeper = self._need_store("history")
+        return await keeper.store.history(keeper.name)
 
     @property
     def state(self) -> StateSnapshot:
         """The committed state: a read-only snapshot, unchanged by later commits."""
-        with self._lock:
-            return self._state.snapshot()
+        return self._holding.snapshot()
 
     @property
     def owner(self) -> Owner:
         """The newest claim, whether released since or not."""
-        return self._ownership.owner
+        return self._holding.owner
 
     @property
     def busy(self) -> bool:
         """Whether a run owns the instance now."""
-        return self._ownership.held
+        return self._holding.held
 
-    # What runs do with it.
-
-    @property
-    def state_values(self) -> Mapping[str, Any]:
-        """Committed values for the owner's superstep; not a snapshot."""
-        return self._state.values
-
-    def commit(self, run: Run) -> Mapping[str, Any]:
-        """Make visible what `run` has staged in this superstep, all or nothing.
-
-        Args:
-            run: Who commits.
-
-        Returns:
-            Each committed key and its value.
-
-        Raises:
-            OwnershipLostError: The run does not own the instance any more.
-            WriteConflictError: Two executors staged a key that has no reducer.
-        """
-        run.check()
-        writes = run.ledger.merge(self._state.values)
-        with self._lock:
-            owner = self._ownership.owner
-            if not self._ownership.owns(run.epoch):
-                raise OwnershipLostError("commit", run.epoch, owner.epoch)
-            self._state.commit(writes)
-        voice = run.voice
-        if voice.telling or voice.measuring:
-            staged = dict.fromkeys(writes, int(run.epoch)) if writes else {}
-            voice.commit(owner, staged, index=run.index)
-        return writes
-
-    def release(self, run: Run, outcome: Outcome) -> None:
-        """End the tenure of `run`, and let the next one in the queue begin its own.
-
-        Args:
-            run: Who releases; one that owns nothing changes nothing.
-            outcome: How it ended.
-        """
-        granted: Run | None = None
-        with self._lock:
-            if run in self._queue:
-                self._queue.remove(run)
-            released = self._ownership.release(run.epoch)
-            if released:
-                self._current = None
-                if outcome is not Outcome.COMPLETED:
-                    # A thread of an executor may outlive the run, and go on reading.
-                    self._state.branch()
-                granted = self._grant_next()
-        if released:
-            run.voice.release(run.owner, outcome)
-        if granted is not None:
-            granted.voice.claim(granted.owner)
-            self._wake(granted)
-
-    def left(self, run: Run) -> None:
-        """Take note, in the run's loop, that the consumer of `run` has left.
-
-        A run that has never started ends here. One that goes on cleaning up is
-        superseded if others wait for the instance.
-        """
-        if run.task is None:
-            self._end_unstarted(run)
-            return
-        with self._lock:
-            if self._current is not run or not self._queue:
-                return
-            granted, swept = self._take(self._queue.popleft())
-        self._tell_takeover(granted, run, swept)
-        self._wake(granted)
-
-    def lost(self, run: Run) -> None:
-        """End a run that can do nothing any more, because its event loop is closed."""
-        if not run.ended:
-            run.ended = True
-            run.outcome = Outcome.LOST
-            self.release(run, Outcome.LOST)
-            run.voice.ended(Outcome.LOST)
-
-    # How a run becomes the owner.
-
-    def _policy(self, asked: ConflictPolicy | None) -> ConflictPolicy:
-        policy = asked or self._on_conflict
+    def _start(
+        self,
+        beginning: Beginning,
+        on_conflict: ConflictPolicy | None,
+        kwargs: Mapping[str, Any],
+        deadline: float | None = None,
+        buffer: EventBuffer | ReplayBuffer | None = None,
+        stall_after: float = 30.0,
+    ) -> Run:
+        policy = on_conflict or self._on_conflict
         if policy not in POLICIES:
             raise ValueError(f"on_conflict={policy!r}: use one of {POLICIES}")
-        return policy
+        run = Run(
+            self._holding, beginning, kwargs or NO_KWARGS, buffer, stall_after, deadline
+        )
+        self._holding.admit(run, policy)
+        return run
+
+    def _beginning(
+        self,
+        message: Any,  # noqa: ANN401 - a message is any value
+        responses: Mapping[str, Any] | None,
+        checkpoint_id: str | None,
+    ) -> Beginning:
+        given = (
+            message is not NOTHING,
+            responses is not None,
+            checkpoint_id is not None,
+        )
+        if sum(given) != 1:
+            raise TypeError("pass exactly one of message, responses and checkpoint_id")
+        if responses is not None:
+            if self._holding.keeper is None:
+                answers_to(responses, self._holding.requests)
+            return Responses(dict(responses))
+        if checkpoint_id is not None:
+            self._need_store("checkpoint_id")
+            return Resumption(checkpoint_id)
+        return FreshMessage(self._input(message))
 
     def _input(self, message: Any) -> Any:  # noqa: ANN401 - a message is any value
         """Check that the start executor takes a run's input; isolate it from others."""
-        dispatch = self.graph.executors[self.graph.start].dispatch
+        dispatch = self._graph.executors[self._graph.start].dispatch
         if dispatch.find(message) is None:
-            takes = f"{self.graph.start!r} takes {dispatch.takes()}"
+            takes = f"{self._graph.start!r} takes {dispatch.takes()}"
             raise MessageTypeError("", type(message).__qualname__, (takes,))
+        if self._holding.keeper is not None:
+            self._holding.keeper.store.check(message, "input of a run")
         # What cannot be copied changes hands, as between two executors.
         with suppress(IsolationError):
             return isolate(message, "input")
         return message
 
-    def _admit(self, run: Run, policy: ConflictPolicy) -> None:
-        try:
-            predecessor, swept = self._claim(run, policy)
-        except RunError as exc:
-            run.voice.ended(Outcome.FAILED, exc)
-            raise
-        if run.epoch:
-            self._tell_takeover(run, predecessor, swept)
-
-    def _claim(
-        self, run: Run, policy: ConflictPolicy
-    ) -> tuple[Run | None, dict[str, int]]:
-        """Claim for `run`, or queue it. Synchronous: the claim is made on return."""
-        with self._lock:
-            current = self._current
-            if current is not None and not current.gone and policy != "supersede":
-                if policy == "reject":
-                    raise WorkflowBusyError(
-                        self.graph.name, self.key, current.run_id, current.epoch
-                    )
-                run.turn = _spawn.Signal()
-                self._queue.append(run)
-                return None, {}
-            return current, self._take(run)[1]
-
-    def _take(self, run: Run) -> tuple[Run, dict[str, int]]:
-        """Make `run` the owner, whoever was it; return what was swept. Lock held."""
-        predecessor = self._current
-        owner = self._ownership.claim(run.run_id)
-        run.own(owner)
-        self._current = run
-        if predecessor is None:
-            return run, {}
-        self._state.branch()
-        return run, predecessor.fence(owner)
-
-    def _grant_next(self) -> Run | None:
-        while self._queue:
-            waiting = self._queue.popleft()
-            if not waiting.gone:
-                return self._take(waiting)[0]
-        return None
-
-    def _tell_takeover(
-        self, run: Run, predecessor: Run | None, swept: dict[str, int]
-    ) -> None:
-        """Record a claim: first that it ended another's tenure, last what it swept."""
-        if predecessor is None:
-            run.voice.claim(run.owner)
-            return
-        predecessor.voice.release(predecessor.owner, Outcome.SUPERSEDED)
-        run.voice.claim(run.owner, superseded=int(predecessor.epoch))
-        run.voice.discard(
-            run.owner,
-            swept,
-            cause=DiscardCause.SWEEP,
-            ledger=int(predecessor.epoch),
-        )
-        if predecessor.task is None:
-            self._end_unstarted(predecessor)
-        elif not predecessor.cancel():
-            self.lost(predecessor)
-
-    def _wake(self, run: Run) -> None:
-        turn, run.turn = run.turn, None
-        if turn is not None and run.task is not None and run.loop is not None:
-            _spawn.call_soon(run.loop, turn.wake)
-
-    def _end_unstarted(self, run: Run) -> None:
-        """End a run that nobody has awaited or iterated; it gives its claim back."""
-        if run.ended:
-            return
-        run.ended = True
-        run.outcome = Outcome.ABANDONED
-        if run.successor is not None and run.abandoned is None:
-            run.outcome = Outcome.SUPERSEDED
-            run.error = OwnershipLostError("start", run.epoch, run.successor.epoch)
-        self.release(run, run.outcome)
-        run.voice.ended(run.outcome)
+    def _need_store(self, what: str) -> Keeper:
+        if self._holding.keeper is None:
+            raise CheckpointError(
+                f"{what} needs a store",
+                "pass WorkflowBuilder(store=SqliteStore(directory)) or MemoryStore()",
+            )
+        return self._holding.keeper

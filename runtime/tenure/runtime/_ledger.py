@@ -65,6 +65,16 @@ class Page:
             self.reducers.pop(key, None)
             self.writes[key] = self._fold(key, reducer, _or_none(so_far), [value])
 
+    def branch(self) -> "Page":
+        """Return a page that goes on from what is staged here, and leaves it alone."""
+        page = Page(self.executor, self.base)
+        page.writes = dict(self.writes)
+        if self.reducers is not None:
+            page.reducers = dict(self.reducers)
+            for key in page.reducers:
+                page.writes[key] = list(self.writes[key])
+        return page
+
     def read(self, key: str) -> Any:  # noqa: ANN401 - state holds any value
         """Return the executor's own value, else the committed one, else `MISSING`."""
         staged = self.writes.get(key, MISSING)
@@ -120,13 +130,15 @@ class Ledger:
         epoch: Whose ledger it is.
     """
 
-    __slots__ = ("_pages", "closed", "epoch")
+    __slots__ = ("_pages", "_refused", "closed", "epoch")
 
     def __init__(self, epoch: Epoch) -> None:
         self.epoch = epoch
         self.closed = False
         # Invariant: all pages are of the current superstep, in graph order.
         self._pages: list[Page] = []
+        # Keys that were merged and then not committed: a store has refused them.
+        self._refused: tuple[str, ...] = ()
 
     def page(self, executor: str, base: Mapping[str, Any]) -> Page:
         """Open a page; call it in graph order.
@@ -140,6 +152,19 @@ class Ledger:
             page.open = False
         self._pages.append(page)
         return page
+
+    def replace(self, page: Page, successor: Page) -> None:
+        """Have `successor` stand for `page`, which takes no more.
+
+        Args:
+            page: A page of this superstep.
+            successor: A branch of it.
+        """
+        page.open = False
+        self._pages = [successor if one is page else one for one in self._pages]
+        # Looked at last, because another thread may close it meanwhile.
+        if self.closed:
+            successor.open = False
 
     def merge(self, committed: Mapping[str, Any]) -> dict[str, Any]:
         """Join all pages in graph order and begin the next superstep.
@@ -168,7 +193,16 @@ class Ledger:
     def staged(self) -> dict[str, int]:
         """Return each staged key and the epoch that staged it."""
         epoch = int(self.epoch)
-        return {key: epoch for page in self._pages for key in page.writes}
+        keys = {key: epoch for page in self._pages for key in page.writes}
+        return {**keys, **dict.fromkeys(self._refused, epoch)}
+
+    def take_back(self, merged: Mapping[str, Any]) -> None:
+        """Count as staged what `merge` returned and nobody has committed.
+
+        Args:
+            merged: What `merge` returned; it is there to be discarded.
+        """
+        self._refused = tuple(merged)
 
     def discard(self, epoch: Epoch) -> dict[str, int]:
         """Throw away what is staged, if `epoch` is the ledger's own.
@@ -184,7 +218,7 @@ class Ledger:
         thrown = self.staged()
         for page in self._pages:
             page.open = False
-        self._pages = []
+        self._pages, self._refused = [], ()
         return thrown
 
     def close(self) -> dict[str, int]:

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from opentelemetry.trace import SpanContext
 
-from tenure.runtime._executor import Dispatch
+from tenure.runtime._dispatch import Dispatch
 from tenure.runtime._graph import (
     Edge,
     FanInEdge,
@@ -16,6 +16,7 @@ from tenure.runtime._graph import (
     SwitchEdge,
 )
 from tenure.runtime._isolation import IMMUTABLE, isolate
+from tenure.runtime._requests import Answer
 from tenure.runtime.errors import IsolationError, MessageTypeError, UnknownTargetError
 
 
@@ -303,6 +304,38 @@ class Mailbox:
         )
         self.deliver(edge.target, whole)
         return whole
+
+    def messages(self) -> list[tuple[str, Any]]:
+        """Return what waits for the next superstep, but for answers."""
+        return [
+            (target, delivery.message)
+            for target, deliveries in self._waiting.items()
+            for delivery in deliveries
+            if not isinstance(delivery.message, Answer)
+        ]
+
+    def answers(self) -> list[tuple[str, str, Any]]:
+        """Return answers that wait for the next superstep."""
+        return [
+            (target, delivery.message.request.request_id, delivery.message.response)
+            for target, deliveries in self._waiting.items()
+            for delivery in deliveries
+            if isinstance(delivery.message, Answer)
+        ]
+
+    def collected(self, edges: tuple[FanInEdge, ...]) -> list[tuple[int, str, Any]]:
+        """Return what fan-ins hold: position of the edge, source, message.
+
+        Args:
+            edges: All fan-ins of the graph.
+        """
+        return [
+            (position, source, delivery.message)
+            for position, edge in enumerate(edges)
+            if id(edge) in self._fan_ins
+            for source, queue in self._fan_ins[id(edge)].held.items()
+            for delivery in queue
+        ]
 
     def take(self) -> list[tuple[str, list[Delivery]]]:
         """Take all messages, by executor in graph order."""

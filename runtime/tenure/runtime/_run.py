@@ -2,24 +2,53 @@
 
 import contextvars
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from tenure.instrumentation import RunRecorder
 from tenure.instrumentation.operations import Outcome, Owner, Trigger
 from tenure.runtime import _spawn
+from tenure.runtime._beginning import Beginning
+from tenure.runtime._checkpoint import EMPTY, PendingRequest
 from tenure.runtime._epoch import Epoch, RunId, new_run_id
 from tenure.runtime._events import WorkflowEvent
 from tenure.runtime._ledger import Ledger
 from tenure.runtime._mailbox import Mailbox
 from tenure.runtime._ownership import NOBODY
-from tenure.runtime._stream_buffer import Entry, EventBuffer
+from tenure.runtime._requests import shown
+from tenure.runtime._stream_buffer import Entry
 from tenure.runtime.errors import OwnershipLostError
 
 if TYPE_CHECKING:
-    from tenure.runtime._instance import Instance
+    from tenure.runtime._holding import Holding
+
+
+class Buffer(Protocol):
+    """Where a run's consumer reads events."""
+
+    @property
+    def full(self) -> bool:
+        """Whether the run has to wait for its consumer."""
+        ...
+
+    def put(self, entry: Entry) -> None:
+        """Add an event."""
+        ...
+
+    def close(self) -> None:
+        """Say that no event follows."""
+        ...
+
+    async def room(self) -> None:
+        """Wait until there is room."""
+        ...
+
+    def unread_for(self) -> float:
+        """Return for how many seconds it has been full and nobody has read."""
+        ...
+
 
 KEPT_EVENTS: Final = 1000
 """How many of its newest events a run keeps, whatever its length."""
@@ -47,7 +76,7 @@ class RunResult:
     run_id: RunId
     epoch: Epoch
     supersteps: int
-    pending_requests: tuple[Any, ...]
+    pending_requests: tuple[PendingRequest, ...]
     omitted_events: int
     _log: tuple[Entry, ...] = field(repr=False)
 
@@ -67,12 +96,13 @@ class Run:
 
     Args:
         instance: The instance that it runs on.
-        message: Its input.
+        beginning: What it begins with.
         kwargs: What executors read as `ctx.kwargs`.
         voice: Who tells what it does.
         buffer: Where its consumer reads events, if it has one.
         stall_after: Seconds without a reader, its buffer being full, after which a
             successor may supersede it.
+        deadline: Seconds after which it is cancelled; no limit if `None`.
     """
 
     __slots__ = (
@@ -80,39 +110,52 @@ class Run:
         "_log",
         "_seq",
         "_task",
+        "beginning",
         "buffer",
         "context",
+        "deadline",
         "discarded",
         "ended",
         "epoch",
         "error",
+        "final",
+        "forward",
+        "head",
         "index",
         "instance",
         "kwargs",
         "ledger",
         "loop",
+        "lost",
         "mailbox",
-        "message",
+        "origin",
         "outcome",
         "outputs",
         "owner",
+        "policy",
+        "position",
+        "rank",
+        "requests",
         "run_id",
         "stall_after",
         "successor",
+        "swept",
         "turn",
         "voice",
     )
 
     def __init__(
         self,
-        instance: "Instance",
-        message: object,
+        instance: "Holding",
+        beginning: Beginning,
         kwargs: Mapping[str, Any],
-        buffer: EventBuffer | None = None,
+        buffer: Buffer | None = None,
         stall_after: float = 30.0,
+        deadline: float | None = None,
     ) -> None:
         self.instance: Final = instance
-        self.message: Any = message
+        self.beginning: Final = beginning
+        self.deadline: Final = deadline
         self.kwargs: Final = MappingProxyType(dict(kwargs)) if kwargs else NO_KWARGS
         self.run_id: Final = new_run_id()
         self.voice: Final[RunRecorder] = instance.recorder.run(self.run_id)
@@ -127,6 +170,20 @@ class Run:
         self.ledger = Ledger(self.epoch)
         self.turn: _spawn.Signal | None = None
         self.successor: Owner | None = None
+        # Its claim in this process; 0 while it has none. Without a store, the epoch.
+        self.rank = Epoch(0)
+        # What it does if it finds the instance owned.
+        self.policy = "reject"
+        # What it had staged when it was fenced, until somebody has told of that.
+        self.swept: dict[str, int] | None = None
+        # With a store: the checkpoint that it follows, how many commits came before,
+        # whether the store has refused it, and whether it has given the instance back.
+        self.head: str | None = None
+        self.position = 0
+        self.lost = False
+        self.final = False
+        # Requests that were pending at its last commit.
+        self.requests: Mapping[str, PendingRequest] = EMPTY
         self.index = 0
         self.outputs: list[Any] = []
         self.outcome: Outcome | None = None
@@ -135,6 +192,10 @@ class Run:
         self.discarded = False
         self._task: _spawn.Task[None] | None = None
         self._abandoned: Trigger | None = None
+        # Takes its events besides the buffer, where it is a run of a sub-workflow.
+        self.forward: Callable[[WorkflowEvent], None] | None = None
+        # What it is one and the same work with, wherever it is done again.
+        self.origin: str = self.run_id
         self._seq = 0
         self._log: Final[deque[Entry]] = deque(maxlen=KEPT_EVENTS)
 
@@ -149,7 +210,18 @@ class Run:
     def fence(self, successor: Owner) -> dict[str, int]:
         """Take note that `successor` owns the instance now; return what it swept."""
         self.successor = successor
-        return self.ledger.close()
+        self.swept = self.ledger.close()
+        return self.swept
+
+    def take_swept(self) -> dict[str, int] | None:
+        """Return what was swept, to whoever tells of it first; `None` to others."""
+        swept, self.swept = self.swept, None
+        return swept
+
+    def lose(self) -> None:
+        """Take note that the store has another owner, and end."""
+        self.lost = True
+        self._cancel()
 
     @property
     def abandoned(self) -> Trigger | None:
@@ -177,9 +249,10 @@ class Run:
         """Refuse to go on for a run that no longer owns, or that nobody waits for.
 
         Raises:
-            OwnershipLostError: It was superseded, or its consumer has left.
+            OwnershipLostError: It was superseded, here or in another process, or its
+                consumer has left.
         """
-        if self.successor is not None or self._abandoned is not None:
+        if self.successor is not None or self._abandoned is not None or self.lost:
             newest = self.instance.owner.epoch
             raise OwnershipLostError("commit", self.epoch, newest)
 
@@ -226,6 +299,8 @@ class Run:
         self._log.append(entry)
         if self.buffer is not None:
             self.buffer.put(entry)
+        if self.forward is not None:
+            self.forward(kind(self.run_id, self.epoch, self._seq, *facts))
 
     def result(self) -> RunResult:
         """Return what the run has brought.
@@ -241,7 +316,7 @@ class Run:
             self.run_id,
             self.epoch,
             self.index,
-            (),
+            tuple(map(shown, self.requests.values())),
             self._seq - len(self._log),
             tuple(self._log),
         )

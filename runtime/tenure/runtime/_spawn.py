@@ -9,8 +9,18 @@ runs in these tasks as in any others.
 
 import asyncio
 import contextvars
-from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
-from typing import Any, Final
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Coroutine,
+    Generator,
+    Iterable,
+    Sequence,
+)
+from concurrent.futures import Executor
+from typing import Any, Final, TypeVar
+
+R = TypeVar("R")
 
 CANCELLED: Final = asyncio.CancelledError
 Loop = asyncio.AbstractEventLoop
@@ -96,6 +106,94 @@ async def ended(task: Task[None]) -> None:
     """Wait until `task` has ended, whatever came of it; never cancel it."""
     if not task.done():
         await asyncio.wait([task])
+
+
+class Known(Awaitable[R]):
+    """An answer that is there already; awaiting it takes no turn of the loop.
+
+    Args:
+        answer: The answer.
+    """
+
+    __slots__ = ("answer",)
+
+    def __init__(self, answer: R) -> None:
+        self.answer: Final = answer
+
+    def __await__(self) -> Generator[None, None, R]:
+        return self.answer
+        yield
+
+
+async def finished(asked: Awaitable[R]) -> tuple[R, BaseException | None]:
+    """Wait for an answer, come what may.
+
+    What was asked for happens even if the caller is cancelled meanwhile, and the caller
+    has to know of it. So it gets both: the answer, and the cancellation to raise once
+    the answer has been taken in.
+
+    Args:
+        asked: What brings the answer. It is not cancelled.
+
+    Returns:
+        The answer, and the cancellation that came meanwhile, if one did.
+
+    Raises:
+        BaseException: What was asked for failed; or the cancellation that came
+            meanwhile, because of which nobody waits for that failure.
+    """
+    if isinstance(asked, Known):
+        return asked.answer, None
+    future = asyncio.ensure_future(asked)
+    interruption: BaseException | None = None
+    while not future.done():
+        try:
+            # A future of its own for each wait: cancelling this one cancels nothing.
+            await asyncio.shield(future)
+        except CANCELLED as exc:
+            if not future.cancelled():
+                interruption = interruption or exc
+        except Exception:  # noqa: BLE001 - it is the future's own: raised below
+            break
+    error = None if future.cancelled() else future.exception()
+    if error is not None and interruption is not None:
+        raise interruption from error
+    return future.result(), interruption
+
+
+def answer_of(worker: Executor, work: Callable[[], R]) -> Awaitable[R]:
+    """Have a worker thread do `work`; what is returned brings its answer.
+
+    Args:
+        worker: Whose thread does it.
+        work: What to do.
+    """
+    return asyncio.get_running_loop().run_in_executor(worker, work)
+
+
+class Timer:
+    """Calls something later in the running loop, unless it is stopped before.
+
+    Args:
+        seconds: After how many seconds.
+        callback: What is called.
+    """
+
+    __slots__ = ("_handle",)
+
+    def __init__(self, seconds: float, callback: Callable[[], object]) -> None:
+        self._handle: Final = asyncio.get_running_loop().call_later(seconds, callback)
+
+    def stop(self) -> None:
+        """Call it no more."""
+        self._handle.cancel()
+
+
+def start_errand(body: Coroutine[Any, Any, None]) -> None:
+    """Start a short task that nobody waits for; it must not raise."""
+    task = asyncio.get_running_loop().create_task(body)
+    _alive.add(task)
+    task.add_done_callback(_alive.discard)
 
 
 async def run_together(bodies: Iterable[Coroutine[Any, Any, None]]) -> None:

@@ -60,6 +60,11 @@ class CommittedState:
         self._values = dict(self._values)
         self._snapshot = None
 
+    def replace(self, values: dict[str, Any]) -> None:
+        """Hold other values; whoever looks at the current ones keeps them."""
+        self._values = values
+        self._snapshot = None
+
     def snapshot(self) -> StateSnapshot:
         """Return the current values as a mapping that later commits do not change."""
         known = None if self._snapshot is None else self._snapshot()

@@ -106,6 +106,16 @@ class RunStream:
     ) -> None:
         await self.aclose()
 
+    async def cancel(self) -> None:
+        """Cancel the run and wait for its clean-up; the stream then tells its end."""
+        run = self._run
+        if run.ended:
+            return
+        self._begin()
+        run.cancel()
+        if run.task is not None:
+            await _spawn.ended(run.task)
+
     async def aclose(self) -> None:
         """End the run and wait for its clean-up; after it has ended, do nothing."""
         run = self._run

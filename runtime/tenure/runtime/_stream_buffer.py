@@ -3,7 +3,7 @@
 import time
 from collections import deque
 from collections.abc import Generator
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from tenure.runtime import _spawn
 from tenure.runtime._events import WorkflowEvent
@@ -80,6 +80,14 @@ class EventBuffer:
         return time.monotonic() - self._full_since
 
 
+class Waiting(Protocol):
+    """What a run may have to wait for."""
+
+    async def room(self) -> None:
+        """Wait until there is room."""
+        ...
+
+
 class Room:
     """Awaitable that waits for room in a buffer; dropping it unawaited is harmless.
 
@@ -89,7 +97,7 @@ class Room:
 
     __slots__ = ("_buffer",)
 
-    def __init__(self, buffer: EventBuffer) -> None:
+    def __init__(self, buffer: Waiting) -> None:
         self._buffer: Final = buffer
 
     def __await__(self) -> Generator[Any, None, None]:

@@ -1,8 +1,11 @@
 """One superstep: deliver, execute side by side, wait for all, commit or discard."""
 
+import hashlib
 import inspect
-from collections.abc import Awaitable, Mapping
+import secrets
+from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -11,36 +14,64 @@ from opentelemetry.trace import Span, SpanContext
 
 from tenure.instrumentation.operations import LateKind
 from tenure.runtime import _spawn
+from tenure.runtime._checkpoint import PendingRequest
 from tenure.runtime._context import DONE, WorkflowContext
+from tenure.runtime._dispatch import Dispatch
 from tenure.runtime._epoch import Epoch, RunId
 from tenure.runtime._events import (
     ExecutorCompleted,
     ExecutorInvoked,
     OutputYielded,
+    RequestRaised,
+    SubworkflowEvent,
     SuperstepCompleted,
     SuperstepStarted,
+    WorkflowEvent,
 )
-from tenure.runtime._executor import Dispatch, Handler
 from tenure.runtime._graph import FanInEdge
+from tenure.runtime._guarded import place_of, time_limit, with_retries
+from tenure.runtime._handlers import Handler, ResponseHandler
+from tenure.runtime._holding import Change
 from tenure.runtime._isolation import isolate
-from tenure.runtime._ledger import Page
+from tenure.runtime._keeper import save_snapshots
+from tenure.runtime._ledger import Ledger, Page
 from tenure.runtime._mailbox import Delivery, Router, Sent
+from tenure.runtime._requests import Answer, shown, type_named
 from tenure.runtime._run import Run
+from tenure.runtime._saving import save
 from tenure.runtime._stream_buffer import Room
-from tenure.runtime.errors import ExecutorError, IsolationError, MessageTypeError
+from tenure.runtime._types import describe, may_flow
+from tenure.runtime.errors import (
+    ExecutorError,
+    IsolationError,
+    MessageTypeError,
+    StateTypeError,
+)
 
 
 class Turn:
     """What one executor gets and brings in one superstep.
 
     Args:
-        page: Where it stages.
+        page: Where it stages; a failed attempt's is replaced.
         deliveries: Its messages, in order.
         dispatch: What finds its handlers.
         router: Where its own messages go.
+        head: The checkpoint that the superstep follows, if there is one.
     """
 
-    __slots__ = ("deliveries", "dispatch", "outputs", "page", "router", "sent")
+    __slots__ = (
+        "at",
+        "deliveries",
+        "dispatch",
+        "head",
+        "outputs",
+        "page",
+        "raised",
+        "router",
+        "sent",
+        "settled",
+    )
 
     def __init__(
         self,
@@ -48,39 +79,73 @@ class Turn:
         deliveries: list[Delivery],
         dispatch: Dispatch,
         router: Router,
+        head: str | None,
     ) -> None:
-        self.page: Final = page
+        self.page = page
+        self.head: Final = head
+        # Which of its messages is handled now, from 1.
+        self.at = 0
         self.deliveries: Final = deliveries
         self.dispatch: Final = dispatch
         self.router: Final = router
         self.sent: Final[list[Sent]] = []
         self.outputs: Final[list[Any]] = []
+        self.raised: Final[list[PendingRequest]] = []
+        self.settled: Final[list[str]] = []
 
-    def handler_of(self, message: object) -> Handler:
-        """Return the handler that takes `message`.
+    def handler_of(self, message: object) -> Handler | ResponseHandler:
+        """Return the handler that takes `message`, which may be an answer.
 
         Raises:
             MessageTypeError: There is none: a factory's executors differ in what they
                 take.
         """
-        handler = self.dispatch.find(message)
-        if handler is None:
-            takes = f"{self.page.executor!r} takes {self.dispatch.takes()}"
-            raise MessageTypeError("", type(message).__qualname__, (takes,))
-        return handler
+        found: Handler | ResponseHandler | None
+        if type(message) is Answer:
+            data, response = message.request.data, message.response
+            found = self.dispatch.find_responder(data, response)
+        else:
+            found = self.dispatch.find(message)
+        if found is not None:
+            return found
+        takes = f"{self.page.executor!r} takes {self.dispatch.takes()}"
+        raise MessageTypeError("", type(message).__qualname__, (takes,))
+
+    def mark(self) -> tuple[Page, int, int, int]:
+        """Return what was staged, sent, yielded and asked so far, for `begin_again`."""
+        return self.page, len(self.sent), len(self.outputs), len(self.raised)
+
+    def begin_again(self, ledger: Ledger, mark: tuple[Page, int, int, int]) -> None:
+        """Let an attempt begin on a page of its own, with what was there before it.
+
+        A failed attempt's page takes no more: a thread or a task that it left behind
+        reaches nobody.
+
+        Args:
+            ledger: The run's ledger.
+            mark: What was there before the first attempt.
+        """
+        before, sent, outputs, raised = mark
+        page = before.branch()
+        ledger.replace(self.page, page)
+        self.page = page
+        del self.sent[sent:], self.outputs[outputs:], self.raised[raised:]
 
 
 class Invocation(WorkflowContext[Any, Any]):
     """The engine's side of a context: one executor handling one message."""
 
-    __slots__ = ("_executor_id", "_run", "_span", "_turn")
+    __slots__ = ("_at", "_executor_id", "_request_id", "_run", "_span", "_turn")
 
     def __init__(self, run: Run, turn: Turn, span: Span | None) -> None:
         page = turn.page
         self._over = False
+        self._kept = run.instance.keeper is not None
+        self._request_id: str | None = None
         self._page = page
         self._run: Final = run
         self._turn: Final = turn
+        self._at: Final = turn.at
         self._executor_id: Final = page.executor
         self._span: Final = span
         self._reads: dict[str, None] | None = None if span is None else {}
@@ -117,6 +182,15 @@ class Invocation(WorkflowContext[Any, Any]):
         return self._run.kwargs
 
     @property
+    def idempotency_key(self) -> str:
+        """What is the same whenever this very work is done again."""
+        run, turn = self._run, self._turn
+        work = f"{run.origin}/{run.index}" if turn.head is None else turn.head
+        holding = run.instance
+        parts = (holding.graph.name, holding.key, work, self._executor_id, self._at)
+        return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]
+
+    @property
     def reads(self) -> tuple[str, ...]:
         """State keys that it read, in order."""
         return tuple(self._reads) if self._reads else ()
@@ -140,17 +214,89 @@ class Invocation(WorkflowContext[Any, Any]):
         """Whether what it writes reaches nobody any more."""
         return self._over or not self._page.open
 
+    def answers(self, answer: Answer) -> None:
+        """Take note which request it answers."""
+        self._request_id = answer.request.request_id
+
     def end(self) -> None:
         """Take no more: a task or thread that outlives the invocation comes late."""
         self._over = True
+
+    @property
+    def request_id(self) -> str | None:
+        """In a response handler, the request that is answered."""
+        return self._request_id
+
+    @property
+    def leads_on(self) -> bool:
+        """Whether an edge leaves this executor."""
+        return bool(self._turn.router.edges)
+
+    def forward(self, event: WorkflowEvent) -> None:
+        """Hand an event of a sub-workflow to the consumer, with its path."""
+        run = self._run
+        path: tuple[str, ...] = (self._executor_id,)
+        if isinstance(event, SubworkflowEvent):
+            path, event = (self._executor_id, *event.path), event.event
+        run.note(SubworkflowEvent, run.index, path, event)
+
+    def pass_on(self, requests: Sequence[PendingRequest]) -> None:
+        """Make requests of a sub-workflow this run's own, under their ids."""
+        known = self._run.instance.requests
+        for one in requests:
+            if one.request_id not in known:
+                self._check_request(one.data, one.response_type)
+                self._turn.raised.append(replace(one, executor_id=self._executor_id))
 
     def _send(self, message: Any, target: str | None) -> None:  # noqa: ANN401
         if self.late:
             self._late(LateKind.SEND)
             return
         turn = self._turn
+        if self._kept:
+            self._check_kept(message, f"message of {self._executor_id!r}")
         admitted = turn.router.admit(message, target)
         turn.sent.append(Sent(admitted, target, self._sources()))
+
+    def _request(self, data: Any, response_type: Any) -> None:  # noqa: ANN401
+        if self.late:
+            self._late(LateKind.SEND)
+            return
+        self._check_request(data, response_type)
+        what = f"request of {self._executor_id!r}"
+        self._turn.raised.append(
+            PendingRequest(
+                secrets.token_hex(8),
+                self._executor_id,
+                isolate(data, what),
+                response_type,
+            )
+        )
+
+    def _check_request(self, data: Any, response_type: Any) -> None:  # noqa: ANN401
+        """Refuse what nobody here will take, or the store cannot hold."""
+        dispatch = self._turn.dispatch
+        answers = dispatch.response_types(data)
+        if not any(may_flow(response_type, one) for one in answers):
+            takers = tuple(
+                f"{self._executor_id!r} takes {describe(one.response)} as answer to "
+                f"{describe(one.request)}"
+                for one in dispatch.responders
+            ) or (f"{self._executor_id!r} has no @response_handler",)
+            kind = type(data).__qualname__
+            raise MessageTypeError(self._executor_id, kind, takers)
+        if not self._kept:
+            return
+        what = f"request of {self._executor_id!r}"
+        name = describe(response_type)
+        if type_named(name, answers) is None:
+            raise StateTypeError(f"{what}: its response type", name)
+        self._check_kept(data, what)
+
+    def _check_kept(self, value: Any, what: str) -> None:  # noqa: ANN401
+        keeper = self._run.instance.keeper
+        if keeper is not None:
+            keeper.store.check(value, what)
 
     def _output(self, value: Any) -> Awaitable[None]:  # noqa: ANN401
         run = self._run
@@ -238,6 +384,7 @@ class Supersteps:
                 deliveries,
                 self._dispatches[name],
                 routers[name],
+                run.head,
             )
             for name, deliveries in batch
         ]
@@ -249,22 +396,89 @@ class Supersteps:
         for turn in turns:
             if turn.sent:
                 self._route(turn)
-        committed = run.instance.commit(run)
+        interruption = await self._commit(turns)
+        if interruption is not None:
+            raise interruption
+
+    async def _commit(self, turns: list[Turn]) -> BaseException | None:
+        """Commit what all executors did, in the store first if there is one.
+
+        Returns:
+            A cancellation that came while the store was asked: all is committed.
+        """
+        run = self._run
+        keeper, interruption = run.instance.keeper, None
+        if keeper is None:
+            run.check()
+            change = self._change(turns)
+            run.instance.commit(run, change)
+        else:
+            snapshots = await save_snapshots(self._dispatches, keeper.store, run.index)
+            run.check()
+            change = self._change(turns)
+            try:
+                interruption = await save(run, "superstep", change, snapshots)
+            except BaseException:
+                run.ledger.take_back(change.writes)
+                raise
         for turn in turns:
             run.outputs += turn.outputs
-        run.note(SuperstepCompleted, run.index, tuple(committed))
+        for request in change.raised:
+            run.note(RequestRaised, run.index, request.executor_id, shown(request))
+        run.note(SuperstepCompleted, run.index, tuple(change.writes))
+        return interruption
+
+    def _change(self, turns: list[Turn]) -> Change:
+        """Join what all executors did, in graph order."""
+        run = self._run
+        raised: tuple[PendingRequest, ...] = ()
+        settled: tuple[str, ...] = ()
+        for turn in turns:
+            if turn.raised:
+                raised += tuple(turn.raised)
+            if turn.settled:
+                settled += tuple(turn.settled)
+        return Change(run.ledger.merge(run.instance.state_values), raised, settled)
 
     async def _work(self, turn: Turn) -> None:
         """Let one executor handle its messages, one at a time."""
         for delivery in turn.deliveries:
+            turn.at += 1
             handler = turn.handler_of(delivery.message)
-            await self._invoke(turn, handler, delivery)
+            if turn.dispatch.guarded:
+                await self._invoke_guarded(turn, handler, delivery)
+            else:
+                await self._invoke(turn, handler, delivery)
+            if type(delivery.message) is Answer:
+                turn.settled.append(delivery.message.request.request_id)
 
-    async def _invoke(self, turn: Turn, handler: Handler, delivery: Delivery) -> None:
+    async def _invoke_guarded(
+        self, turn: Turn, handler: Handler | ResponseHandler, delivery: Delivery
+    ) -> None:
+        """Invoke under the executor's retry policy, timeout and concurrency."""
+        run, mark = self._run, turn.mark()
+        executor = turn.dispatch.executor
+        # Each run of a factory has an executor of its own; the limit is for all runs.
+        shared = run.instance.graph.executors[turn.page.executor].executor
+
+        async def attempt(number: int) -> None:
+            async with place_of(shared):
+                turn.begin_again(run.ledger, mark)
+                await self._invoke(turn, handler, delivery, number)
+
+        await with_retries(executor.retry, attempt)
+
+    async def _invoke(
+        self,
+        turn: Turn,
+        handler: Handler | ResponseHandler,
+        delivery: Delivery,
+        attempt: int = 1,
+    ) -> None:
         run = self._run
         voice, index, name = run.voice, run.index, turn.page.executor
         span = (
-            voice.executor_started(name, index, delivery.sources)
+            voice.executor_started(name, index, delivery.sources, attempt)
             if self._told
             else None
         )
@@ -276,14 +490,13 @@ class Supersteps:
         try:
             if span is not None:
                 voice.make_current(span)
-            if handler.is_async:
+            if turn.dispatch.guarded:
+                with time_limit(turn.dispatch.executor):
+                    await _call(handler, delivery.message, context)
+            elif type(handler) is Handler and handler.is_async:
                 await handler.call(delivery.message, context)
             else:
-                returned = await to_thread.run_sync(
-                    handler.call, delivery.message, context, abandon_on_cancel=True
-                )
-                if inspect.isawaitable(returned):
-                    await returned  # a plain wrapper around an `async def`
+                await _call(handler, delivery.message, context)
         except BaseException as exc:
             error = exc
             if not isinstance(exc, Exception) and not _is_a_failure(exc):
@@ -348,6 +561,28 @@ class Supersteps:
                 target=target,
                 index=run.index,
             )
+
+
+async def _call(
+    handler: Handler | ResponseHandler,
+    message: Any,  # noqa: ANN401 - a message is any value
+    context: Invocation,
+) -> None:
+    """Hand a message, or an answer and what was asked, to a handler."""
+    arguments: tuple[Any, ...] = (message, context)
+    if isinstance(handler, ResponseHandler):
+        context.answers(message)
+        # A failed attempt leaves question and answer as they were.
+        question = shown(message.request).data
+        arguments = (question, isolate(message.response, "answer"), context)
+    if handler.is_async:
+        await handler.call(*arguments)
+        return
+    returned = await to_thread.run_sync(
+        handler.call, *arguments, abandon_on_cancel=True
+    )
+    if inspect.isawaitable(returned):
+        await returned  # a plain wrapper around an `async def`
 
 
 def _is_a_failure(error: BaseException) -> bool:

@@ -5,15 +5,24 @@ WorkflowError
 ├─ RunError
 │  ├─ WorkflowBusyError                  another run owns the instance
 │  ├─ ExecutorError                      an executor raised: see `__cause__`
+│  ├─ DeadlineError (TimeoutError)       the run's deadline has passed
 │  ├─ ConvergenceError                   messages were left after the last superstep
 │  ├─ WriteConflictError                 two executors staged one key in one superstep
 │  ├─ ReducerError                       a key's reducer cannot join what was staged
 │  ├─ MessageTypeError (TypeError)       no handler takes this message
 │  ├─ UnknownTargetError (LookupError)   no edge leads to the named executor
+│  ├─ UnknownRequestError (LookupError)  no such request waits for an answer
+│  ├─ ResponseTypeError (TypeError)      an answer is not of the type that was asked for
+│  ├─ StateTypeError (TypeError)         a checkpoint cannot hold values of this type
 │  ├─ IsolationError (TypeError)         a value cannot be copied, hence not isolated
+│  ├─ RunNotFoundError (LookupError)     no run of that id can be attached to
+│  ├─ EventsMissedError (LookupError)    events that were asked for are not kept
 │  ├─ StreamConsumedError                a stream is iterated only once
 │  └─ EventLoopError                     the run's event loop is closed, or another one
-└─ OwnershipLostError                    a successor owns the instance now
+├─ OwnershipLostError                    a successor owns the instance now
+└─ CheckpointError                       a checkpoint cannot be kept or read
+   ├─ CheckpointNotFoundError (LookupError)  there is none of that id
+   └─ CheckpointMismatchError               it was taken of another graph
 
 Facts go to the constructor and stay attributes; the sentence is made when it is asked
 for, so that every error survives pickling.
@@ -114,6 +123,26 @@ class ConvergenceError(RunError):
         return (
             f"no end after {self.limit} supersteps: messages still wait for {names}. "
             f"Give the loop a condition that ends it, or raise max_supersteps"
+        )
+
+
+class DeadlineError(RunError, TimeoutError):
+    """The run's deadline has passed; finished supersteps are committed.
+
+    Args:
+        deadline: Seconds that the run was given.
+        superstep: The superstep that it had come to.
+    """
+
+    def __init__(self, deadline: float, superstep: int) -> None:
+        super().__init__(deadline, superstep)
+        self.deadline = deadline
+        self.superstep = superstep
+
+    def __str__(self) -> str:
+        return (
+            f"the deadline of {self.deadline} s passed in superstep {self.superstep}; "
+            f"the supersteps before it are committed"
         )
 
 
@@ -236,6 +265,111 @@ class IsolationError(RunError, TypeError):
         )
 
 
+class UnknownRequestError(RunError, LookupError):
+    """No such request waits for an answer: it never did, or it was answered.
+
+    Args:
+        requests: Ids that were asked for.
+        pending: Ids of the requests that wait.
+    """
+
+    def __init__(self, requests: tuple[str, ...], pending: tuple[str, ...]) -> None:
+        super().__init__(requests, pending)
+        self.requests = requests
+        self.pending = pending
+
+    def __str__(self) -> str:
+        asked = ", ".join(self.requests)
+        waiting = ", ".join(self.pending) or "none"
+        return (
+            f"no request {asked} waits for an answer (it was answered, cancelled, or "
+            f"never made); waiting are {waiting}"
+        )
+
+
+class ResponseTypeError(RunError, TypeError):
+    """An answer is not of the type that was asked for, and cannot be converted.
+
+    Args:
+        request_id: The request.
+        expected: The type that was asked for.
+        found: Type of the answer.
+    """
+
+    def __init__(self, request_id: str, expected: str, found: str) -> None:
+        super().__init__(request_id, expected, found)
+        self.request_id = request_id
+        self.expected = expected
+        self.found = found
+
+    def __str__(self) -> str:
+        return (
+            f"request {self.request_id} asks for {self.expected}; an answer of type "
+            f"{self.found} cannot be converted to it"
+        )
+
+
+class StateTypeError(RunError, TypeError):
+    """A checkpoint cannot hold values of this type.
+
+    Args:
+        what: What the value is for, such as `state key 'cart'`.
+        value_type: The type that is not registered.
+    """
+
+    def __init__(self, what: str, value_type: str) -> None:
+        super().__init__(what, value_type)
+        self.what = what
+        self.value_type = value_type
+
+    def __str__(self) -> str:
+        return (
+            f"{self.what}: checkpoints cannot hold a value of type {self.value_type}. "
+            f"Use plain data, or call register_state_type({self.value_type})"
+        )
+
+
+class RunNotFoundError(RunError, LookupError):
+    """No run of that id can be attached to.
+
+    Args:
+        run_id: What was asked for.
+    """
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(run_id)
+        self.run_id = run_id
+
+    def __str__(self) -> str:
+        return (
+            f"there is no detached run {self.run_id}: it was not started with "
+            f"workflow.start, or it ended long ago"
+        )
+
+
+class EventsMissedError(RunError, LookupError):
+    """The next event for a reader is not kept any more.
+
+    Args:
+        run_id: The run.
+        after: Number of the last event that the reader has had.
+        first: Number of the oldest event that is kept.
+    """
+
+    def __init__(self, run_id: str, after: int, first: int) -> None:
+        super().__init__(run_id, after, first)
+        self.run_id = run_id
+        self.after = after
+        self.first = first
+
+    def __str__(self) -> str:
+        return (
+            f"run {self.run_id}: events {self.after + 1} to {self.first - 1} are not "
+            f"kept any more. Attach after={self.first - 1}, or start the run with a "
+            f"larger keep_events"
+        )
+
+
 class StreamConsumedError(RunError):
     """A stream is iterated only once.
 
@@ -279,7 +413,7 @@ class OwnershipLostError(WorkflowError):
     Args:
         action: What was refused.
         epoch: Epoch of the run that asked.
-        owner: Epoch of the owner.
+        owner: Epoch of the owner; 0 if it is not known.
     """
 
     def __init__(self, action: str, epoch: int, owner: int) -> None:
@@ -289,7 +423,69 @@ class OwnershipLostError(WorkflowError):
         self.owner = owner
 
     def __str__(self) -> str:
+        owner = f"epoch {self.owner}" if self.owner else "another run"
         return (
-            f"{self.action} refused: the run has epoch {self.epoch}, and epoch "
-            f"{self.owner} owns the instance"
+            f"{self.action} refused: the run has epoch {self.epoch}, and {owner} owns "
+            f"the instance"
+        )
+
+
+class CheckpointError(WorkflowError):
+    """A checkpoint cannot be kept or read.
+
+    Args:
+        problem: What is wrong, naming the checkpoint.
+        reason: Why.
+    """
+
+    def __init__(self, problem: str, reason: str) -> None:
+        super().__init__(problem, reason)
+        self.problem = problem
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.problem}: {self.reason}"
+
+
+class CheckpointNotFoundError(CheckpointError, LookupError):
+    """There is no checkpoint of that id.
+
+    Args:
+        instance: The instance.
+        checkpoint_id: What was asked for.
+    """
+
+    def __init__(self, instance: str, checkpoint_id: str) -> None:
+        super().__init__(instance, checkpoint_id)
+        self.instance = instance
+        self.checkpoint_id = checkpoint_id
+
+    def __str__(self) -> str:
+        return (
+            f"instance {self.instance!r} has no checkpoint {self.checkpoint_id!r}; "
+            f"await instance.history() lists them"
+        )
+
+
+class CheckpointMismatchError(CheckpointError):
+    """A checkpoint was taken of another graph.
+
+    Args:
+        checkpoint_id: The checkpoint.
+        expected: Signature of the graph.
+        found: Signature in the checkpoint.
+    """
+
+    def __init__(self, checkpoint_id: str, expected: str, found: str) -> None:
+        super().__init__(checkpoint_id, expected)
+        self.args = (checkpoint_id, expected, found)
+        self.checkpoint_id = checkpoint_id
+        self.expected = expected
+        self.found = found
+
+    def __str__(self) -> str:
+        return (
+            f"checkpoint {self.checkpoint_id!r} was taken of another graph (signature "
+            f"{self.found}, this one is {self.expected}): its executors, types, edges "
+            f"or conditions have changed since"
         )

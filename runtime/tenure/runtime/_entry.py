@@ -1,0 +1,187 @@
+"""How a run enters: what its mailbox holds before the first superstep."""
+
+from collections.abc import Mapping
+
+from tenure.runtime._beginning import (
+    Branch,
+    FreshMessage,
+    Responses,
+    Resumption,
+    Withdrawal,
+)
+from tenure.runtime._checkpoint import CheckpointKind, Standing, Store
+from tenure.runtime._dispatch import Dispatch
+from tenure.runtime._holding import UNCHANGED, Change
+from tenure.runtime._keeper import (
+    Keeper,
+    Restored,
+    give_back_snapshots,
+    save_snapshots,
+)
+from tenure.runtime._mailbox import Delivery
+from tenure.runtime._requests import Answer, answers_to, find_requests
+from tenure.runtime._run import Run
+from tenure.runtime._saving import save
+from tenure.runtime.errors import CheckpointError, CheckpointNotFoundError
+
+
+def enter_without_store(run: Run) -> None:
+    """Fill the mailbox of a run, and commit what changes by that."""
+    change = _enter(run, None)
+    if change is not UNCHANGED:
+        run.instance.commit(run, change)
+    run.requests = run.instance.requests
+
+
+async def enter_from_store(run: Run, dispatches: Mapping[str, Dispatch]) -> None:
+    """Bring the instance to where the store has it, enter, and save the entry.
+
+    Args:
+        run: A run that has its epoch.
+        dispatches: The run's executors.
+
+    Raises:
+        CheckpointError: There is nothing to resume, or it cannot be read or kept.
+        OwnershipLostError: Another run owns the instance in the store by now.
+        UnknownRequestError: No such request waits for an answer.
+        ResponseTypeError: An answer is not of the type that was asked for.
+    """
+    keeper = run.instance.keeper
+    assert keeper is not None
+    match run.beginning:
+        case Resumption(checkpoint_id):
+            await _go_back(run, keeper, checkpoint_id, dispatches)
+        case Branch(source, checkpoint_id):
+            await _branch_off(run, keeper, source, checkpoint_id, dispatches)
+        case _:
+            await _go_on(run, keeper, dispatches)
+    run.requests = run.instance.requests
+
+
+def _enter(run: Run, store: Store | None) -> Change:
+    """Fill the mailbox from what the run begins with; return what changes by that."""
+    requests = run.instance.requests
+    match run.beginning:
+        case FreshMessage(message):
+            run.mailbox.deliver(run.instance.graph.start, Delivery(message))
+        case Responses(values):
+            for answer in answers_to(values, requests):
+                asker = answer.request.executor_id
+                if store is not None:
+                    store.check(answer.response, f"answer to {asker!r}")
+                run.mailbox.deliver(asker, Delivery(answer))
+        case Withdrawal(ids):
+            find_requests(ids, requests)
+            return Change(settled=tuple(ids))
+        case _:
+            pass
+    return UNCHANGED
+
+
+async def _go_on(run: Run, keeper: Keeper, dispatches: Mapping[str, Dispatch]) -> None:
+    """Enter an instance as its last committed run has left it."""
+    holding = run.instance
+    if run.head is not None and run.head != holding.head:
+        answering = isinstance(run.beginning, Responses)
+        restored = await keeper.restore(run.head, strict=answering)
+        holding.replace(run, restored)
+        # What belongs to a run is made anew for each; what they share goes on.
+        shared = {
+            name: dispatch
+            for name, dispatch in dispatches.items()
+            if holding.graph.executors[name].factory is None
+        }
+        await _take_over(run, restored, shared)
+    change = _enter(run, keeper.store)
+    kind: CheckpointKind = "entry"
+    if isinstance(run.beginning, Responses):
+        kind = "responses"
+    elif isinstance(run.beginning, Withdrawal):
+        kind = "cancellation"
+    await _save(run, keeper, kind, dispatches, change)
+
+
+async def _go_back(
+    run: Run,
+    keeper: Keeper,
+    checkpoint_id: str | None,
+    dispatches: Mapping[str, Dispatch],
+) -> None:
+    """Go on from a checkpoint; going back to an earlier one is a change of its own."""
+    wanted = checkpoint_id or run.head
+    if wanted is None:
+        raise CheckpointNotFoundError(keeper.name, "(any)")
+    restored = await keeper.restore(wanted, strict=True)
+    run.instance.replace(run, restored)
+    await _take_over(run, restored, dispatches)
+    _refill(run, restored.checkpoint.standing)
+    if wanted != run.head:
+        run.head = wanted
+        await _save(run, keeper, "restore", dispatches)
+
+
+async def _branch_off(
+    run: Run,
+    keeper: Keeper,
+    source: str,
+    checkpoint_id: str | None,
+    dispatches: Mapping[str, Dispatch],
+) -> None:
+    """Begin an instance with what a checkpoint of another one holds; run nothing."""
+    restored = await keeper.restore(checkpoint_id, strict=True, source=source)
+    run.instance.replace(run, restored)
+    await _take_over(run, restored, dispatches)
+    _refill(run, restored.checkpoint.standing)
+    run.head = restored.checkpoint.checkpoint_id
+    try:
+        await _save(run, keeper, "fork", dispatches)
+    finally:
+        run.mailbox.take()
+
+
+async def _save(
+    run: Run,
+    keeper: Keeper,
+    kind: CheckpointKind,
+    dispatches: Mapping[str, Dispatch],
+    change: Change = UNCHANGED,
+) -> None:
+    snapshots = await save_snapshots(dispatches, keeper.store, run.index)
+    run.check()
+    interruption = await save(run, kind, change, snapshots)
+    if interruption is not None:
+        raise interruption
+
+
+async def _take_over(
+    run: Run, restored: Restored, dispatches: Mapping[str, Dispatch]
+) -> None:
+    """Give executors what they had saved, and tell that a checkpoint was restored."""
+    checkpoint = restored.checkpoint
+    snapshots = checkpoint.standing.snapshots
+    await give_back_snapshots(snapshots, dispatches)
+    run.voice.checkpoint_restored(
+        run.owner,
+        checkpoint.checkpoint_id,
+        checkpoint.parent_id,
+        dict.fromkeys(snapshots, int(checkpoint.epoch)),
+    )
+
+
+def _refill(run: Run, standing: Standing) -> None:
+    """Put back what was on its way when the checkpoint was taken."""
+    mailbox, requests = run.mailbox, run.instance.requests
+    graph = run.instance.graph
+    try:
+        for target, message in standing.messages:
+            mailbox.deliver(target, Delivery(message))
+        for target, request_id, response in standing.answers:
+            answer = Answer(requests[request_id], response)
+            mailbox.deliver(target, Delivery(answer))
+        for position, source, message in standing.fan_ins:
+            mailbox.collect(graph.fan_ins[position], source, Delivery(message))
+    except (IndexError, KeyError) as exc:
+        raise CheckpointError(
+            "a checkpoint does not fit the graph that it was taken of",
+            f"it speaks of {exc}, which is not there",
+        ) from exc

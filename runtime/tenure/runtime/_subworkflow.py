@@ -1,0 +1,168 @@
+"""A workflow as an executor of another.
+
+Its state is one value in its parent's state: read when a message comes, staged when its
+run has ended. So it is committed with the parent's superstep, saved in the parent's
+checkpoints, and gone if the parent's superstep fails. Its runs have epochs of their
+own, in an instance that lives as long as the invocation.
+"""
+
+import inspect
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from tenure.runtime._beginning import Beginning, FreshMessage, Responses
+from tenure.runtime._checkpoint import PendingRequest
+from tenure.runtime._context import WorkflowContext
+from tenure.runtime._executor import Executor
+from tenure.runtime._handle import RunHandle
+from tenure.runtime._handlers import Handler, ResponseHandler
+from tenure.runtime._holding import Holding
+from tenure.runtime._requests import coerced, restored
+from tenure.runtime._run import Run, RunResult
+from tenure.runtime._signature import signature_of
+from tenure.runtime._types import describe
+from tenure.runtime._workflow import Workflow
+
+Answerer = Callable[[Any], Any]
+"""Answers a sub-workflow's request, or returns `None` to pass it on; may be async."""
+
+
+class WorkflowExecutor(Executor):
+    """Runs a workflow for each message, and sends its outputs on as messages.
+
+    Where no edge leaves it, its outputs are outputs of the parent.
+
+    The sub-workflow takes what its own start executor takes. It sees the run's keyword
+    arguments, its events reach the parent's consumer with their path, and it is
+    cancelled with its parent. Requests of its executors become requests of the parent,
+    under the same ids, unless `answer` answers them.
+
+    Args:
+        workflow: The workflow; it needs no store of its own, the parent's keeps it.
+        id: Name in the parent; the workflow's name by default.
+        answer: Called with the data of each request of the sub-workflow; what it
+            returns is the answer, and `None` passes the request on to the parent.
+    """
+
+    def __init__(
+        self,
+        workflow: Workflow,
+        id: str | None = None,  # noqa: A002 - the public name
+        *,
+        answer: Answerer | None = None,
+    ) -> None:
+        super().__init__(id or workflow.name)
+        self.workflow: Final = workflow
+        self._answer: Final = answer
+
+    def read_handlers(self, workflow: str) -> tuple[Handler, ...]:
+        """Return one handler for all that the sub-workflow's start executor takes."""
+        del workflow
+        graph = self.workflow.graph
+        start = graph.executors[graph.start].dispatch
+        return tuple(
+            Handler(self._run_message, one.message, None, is_async=True)
+            for one in start.handlers
+        )
+
+    def read_responders(self, workflow: str) -> tuple[ResponseHandler, ...]:
+        """Return a handler for each kind of answer that the sub-workflow takes."""
+        del workflow
+        return tuple(
+            ResponseHandler(
+                self._run_response, one.request, one.response, is_async=True
+            )
+            for member in self.workflow.graph.executors.values()
+            for one in member.dispatch.responders
+        )
+
+    def signature_lines(self) -> Iterator[str]:
+        """Yield the sub-workflow's own signature."""
+        yield f"workflow {signature_of(self.workflow.graph)}"
+
+    @property
+    def state_key(self) -> str:
+        """Where the sub-workflow's state is in its parent's."""
+        return f"workflow:{self.id}"
+
+    async def _run_message(
+        self, message: object, ctx: WorkflowContext[Any, Any]
+    ) -> None:
+        await self._run(FreshMessage(message), ctx)
+
+    async def _run_response(
+        self, _data: object, response: object, ctx: WorkflowContext[Any, Any]
+    ) -> None:
+        await self._run(Responses({ctx.request_id or "": response}), ctx)
+
+    async def _run(self, beginning: Beginning, ctx: WorkflowContext[Any, Any]) -> None:
+        """Run the sub-workflow once, and again for requests that are answered here."""
+        holding = self._holding(ctx)
+        following: Beginning | None = beginning
+        for place in itertools.count(1):
+            if following is None:
+                break
+            origin = f"{ctx.idempotency_key}/{place}"
+            result = await self._drive(holding, following, ctx, origin)
+            hand_on = ctx.send_message if ctx.leads_on else ctx.yield_output
+            for output in result.outputs:
+                await hand_on(output)
+            following = await self._answered(result.pending_requests)
+        requests = tuple(holding.requests.values())
+        ctx.set_state(self.state_key, _kept(holding, requests))
+        ctx.pass_on(requests)
+
+    async def _drive(
+        self,
+        holding: Holding,
+        beginning: Beginning,
+        ctx: WorkflowContext[Any, Any],
+        origin: str,
+    ) -> RunResult:
+        run = Run(holding, beginning, ctx.kwargs)
+        run.origin = origin
+        run.forward = ctx.forward
+        holding.admit(run, "reject")
+        return await RunHandle(run)
+
+    async def _answered(self, requests: tuple[PendingRequest, ...]) -> Responses | None:
+        if self._answer is None:
+            return None
+        answers: dict[str, Any] = {}
+        for request in requests:
+            answer = self._answer(request.data)
+            if inspect.isawaitable(answer):
+                answer = await answer
+            if answer is not None:
+                answers[request.request_id] = coerced(answer, request)
+        return Responses(answers) if answers else None
+
+    def _holding(self, ctx: WorkflowContext[Any, Any]) -> Holding:
+        """Return an instance that holds what earlier invocations have left."""
+        child = self.workflow
+        holding = Holding(
+            child.graph,
+            child.routers,
+            f"{ctx.instance_key}/{self.id}",
+            child.recorder,
+            None,
+        )
+        kept: Mapping[str, Any] | None = ctx.get_state(self.state_key)
+        if kept is not None:
+            requests = (
+                restored(PendingRequest(*one), child.graph.executors[one[1]].dispatch)
+                for one in kept["requests"]
+            )
+            holding.begin_with(kept["state"], {one.request_id: one for one in requests})
+        return holding
+
+
+def _kept(holding: Holding, requests: tuple[PendingRequest, ...]) -> dict[str, Any]:
+    return {
+        "state": dict(holding.snapshot()),
+        "requests": [
+            [one.request_id, one.executor_id, one.data, describe(one.response_type)]
+            for one in requests
+        ],
+    }

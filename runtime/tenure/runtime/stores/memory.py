@@ -1,0 +1,193 @@
+"""Checkpoints in this process: for tests, for time travel, gone when it ends."""
+
+import secrets
+import time
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from tenure.runtime._checkpoint import (
+    Checkpoint,
+    CheckpointInfo,
+    Claimed,
+    Held,
+    Standing,
+)
+from tenure.runtime._epoch import Epoch, RunId
+from tenure.runtime._isolation import isolate
+from tenure.runtime._requests import shown
+from tenure.runtime._spawn import Known
+from tenure.runtime.errors import (
+    CheckpointNotFoundError,
+    IsolationError,
+    OwnershipLostError,
+    StateTypeError,
+)
+
+FULL_EVERY: Final = 50
+"""How many checkpoints may follow one that holds the whole state."""
+
+
+NONE: Final = Epoch(0)
+NO_RUN: Final = RunId("")
+
+
+@dataclass(slots=True)
+class _Kept:
+    """One instance.
+
+    Invariant: it is never removed, so that its epochs are never issued again.
+    """
+
+    epoch: Epoch = NONE
+    run_id: RunId = NO_RUN
+    holder: str = ""
+    heard: float | None = None  # when the owner was heard last; `None`: not held
+    position: int = 0
+    head: str | None = None
+    since_full: int = FULL_EVERY
+    checkpoints: dict[str, Checkpoint] = field(default_factory=dict[str, Checkpoint])
+    full: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+
+
+class MemoryStore:
+    """Keeps checkpoints in memory. Nothing is encoded, so no type needs registering.
+
+    Workflows that share it share its instances.
+
+    Args:
+        lease: Seconds of silence after which an owner may be taken for dead.
+    """
+
+    def __init__(self, *, lease: float = 30.0) -> None:
+        self.id: Final = secrets.token_hex(4)
+        self.lease: Final = lease
+        self._instances: Final[dict[str, _Kept]] = {}
+
+    def claim(
+        self,
+        instance: str,
+        run_id: RunId,
+        *,
+        holder: str = "",
+        takeover: bool = True,
+        expected: Epoch | None = None,
+    ) -> Awaitable[Claimed | Held]:
+        """See `Store.claim`."""
+        kept = self._instances.setdefault(instance, _Kept())
+        if expected is not None and kept.epoch != expected:
+            raise OwnershipLostError("claim", expected, kept.epoch)
+        left = self._seconds_left(kept)
+        if left > 0 and not takeover and kept.holder != holder:
+            return Known(Held(kept.run_id, kept.epoch, left))
+        kept.epoch = Epoch(kept.epoch + 1)
+        kept.run_id, kept.holder, kept.heard = run_id, holder, time.monotonic()
+        return Known(Claimed(kept.epoch, kept.position, kept.head))
+
+    def commit(
+        self,
+        instance: str,
+        checkpoint: Checkpoint,
+        state: Mapping[str, Any],
+        *,
+        final: bool = False,
+    ) -> Awaitable[None]:
+        """See `Store.commit`."""
+        kept = self._instances.setdefault(instance, _Kept())
+        if (kept.epoch, kept.run_id, kept.position + 1) != (
+            checkpoint.epoch,
+            checkpoint.run_id,
+            checkpoint.position,
+        ):
+            raise OwnershipLostError("commit", checkpoint.epoch, kept.epoch)
+        own = _own(checkpoint)
+        since_full = kept.since_full + 1
+        # Only a child of the head can go on from what the head goes on from.
+        if since_full > FULL_EVERY or checkpoint.parent_id != kept.head:
+            kept.full[checkpoint.checkpoint_id] = dict(state)
+            since_full = 0
+        kept.checkpoints[checkpoint.checkpoint_id] = own
+        kept.since_full = since_full
+        kept.position = checkpoint.position
+        kept.head = checkpoint.checkpoint_id
+        kept.heard = None if final else time.monotonic()
+        return Known(None)
+
+    def extend(
+        self, instance: str, run_id: RunId, epoch: Epoch, *, final: bool = False
+    ) -> Awaitable[bool]:
+        """See `Store.extend`."""
+        kept = self._instances.get(instance, _Kept())
+        owns = (kept.epoch, kept.run_id) == (epoch, run_id)
+        if owns:
+            kept.heard = None if final else time.monotonic()
+        return Known(owns)
+
+    def load(
+        self, instance: str, checkpoint_id: str | None = None
+    ) -> Awaitable[tuple[Checkpoint, dict[str, Any]]]:
+        """See `Store.load`."""
+        kept = self._instances.get(instance, _Kept())
+        wanted = checkpoint_id or kept.head
+        found = None if wanted is None else kept.checkpoints.get(wanted)
+        if found is None:
+            raise CheckpointNotFoundError(instance, checkpoint_id or "(any)")
+        chain = [found]
+        while chain[-1].checkpoint_id not in kept.full:
+            parent = chain[-1].parent_id
+            assert parent is not None  # a checkpoint without a parent is whole
+            chain.append(kept.checkpoints[parent])
+        state = dict(kept.full[chain.pop().checkpoint_id])
+        for checkpoint in reversed(chain):
+            state.update(checkpoint.writes)
+            for key in checkpoint.deleted:
+                state.pop(key, None)
+        return Known((_own(found), state))
+
+    def history(self, instance: str) -> Awaitable[Sequence[CheckpointInfo]]:
+        """See `Store.history`."""
+        kept = self._instances.get(instance, _Kept())
+        return Known([info_of(one) for one in reversed(kept.checkpoints.values())])
+
+    def check(self, value: object, what: str) -> None:
+        """See `Store.check`: everything that can be isolated can be kept."""
+        try:
+            isolate(value, what)
+        except IsolationError as exc:
+            kind = f"{exc.value_type} ({exc.reason})"
+            raise StateTypeError(what, kind) from exc
+
+    def _seconds_left(self, kept: _Kept) -> float:
+        if kept.heard is None:
+            return 0.0
+        return kept.heard + self.lease - time.monotonic()
+
+
+def info_of(checkpoint: Checkpoint) -> CheckpointInfo:
+    """Return what a history says of `checkpoint`."""
+    return CheckpointInfo(
+        checkpoint.checkpoint_id,
+        checkpoint.parent_id,
+        checkpoint.run_id,
+        checkpoint.epoch,
+        checkpoint.position,
+        checkpoint.superstep,
+        checkpoint.kind,
+    )
+
+
+def _own(checkpoint: Checkpoint) -> Checkpoint:
+    """Return a copy whose messages, answers and snapshots nobody else can change.
+
+    State values are shared: nobody ever changes them.
+    """
+    standing = checkpoint.standing
+    what = f"checkpoint {checkpoint.checkpoint_id}"
+    own = Standing(
+        isolate(standing.messages, what),
+        isolate(standing.answers, what),
+        isolate(standing.fan_ins, what),
+        [shown(one) for one in standing.requests],
+        isolate(dict(standing.snapshots), what),
+    )
+    return replace(checkpoint, standing=own)

@@ -1,0 +1,474 @@
+"""Instances in SQLite: one file per instance, fenced commits, one worker thread.
+
+The fence is the first clause of the transaction that keeps the checkpoint, so no clock
+takes part: a process that was paused and wakes up to commit finds another epoch in the
+row and changes nothing. WAL with `synchronous=FULL` keeps what was acknowledged across
+a power failure. One file per instance, because a process that is stopped in the middle
+of a transaction blocks every writer of its file.
+"""
+
+import hashlib
+import os
+import secrets
+import sqlite3
+import time
+import weakref
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar
+from urllib.parse import quote
+
+from tenure.instrumentation.process import process_id
+from tenure.runtime import _spawn
+from tenure.runtime._checkpoint import (
+    Checkpoint,
+    CheckpointInfo,
+    Claimed,
+    Held,
+)
+from tenure.runtime._codec import check_value
+from tenure.runtime._epoch import Epoch, RunId
+from tenure.runtime.errors import (
+    CheckpointError,
+    CheckpointNotFoundError,
+    OwnershipLostError,
+)
+from tenure.runtime.stores._bodies import Body, Chain, body_of, checkpoint_of
+
+_OPEN: Final = 256
+"""How many files are kept open."""
+
+_CHAINS: Final = 10_000
+"""Of how many instances it is remembered how far they are from a whole state."""
+
+_NAME: Final = 120
+"""How much of an instance's name is in the name of its file."""
+
+# The row is never deleted: a new one would count from 1 again, and the fence with it.
+_SCHEMA: Final = """
+CREATE TABLE IF NOT EXISTS tenure_instance (
+    instance TEXT PRIMARY KEY, epoch INTEGER NOT NULL, run_id TEXT NOT NULL,
+    holder TEXT NOT NULL, until REAL, position INTEGER NOT NULL, head TEXT,
+    depth INTEGER NOT NULL, changed INTEGER NOT NULL, whole INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS tenure_checkpoint (
+    position INTEGER PRIMARY KEY, checkpoint_id TEXT NOT NULL UNIQUE, parent_id TEXT,
+    run_id TEXT NOT NULL, epoch INTEGER NOT NULL, superstep INTEGER NOT NULL,
+    kind TEXT NOT NULL, is_full INTEGER NOT NULL, change BLOB NOT NULL,
+    standing BLOB NOT NULL
+);
+"""
+_ROW: Final = """
+SELECT epoch, run_id, holder, until, position, head, depth, changed, whole
+FROM tenure_instance WHERE instance = ?
+"""
+_CLAIM: Final = """
+INSERT INTO tenure_instance VALUES (:instance, 1, :run_id, :holder, :until, 0, NULL,
+                                    0, 0, 0)
+ON CONFLICT (instance) DO UPDATE
+SET epoch = epoch + 1, run_id = :run_id, holder = :holder, until = :until
+"""
+_FENCE: Final = """
+UPDATE tenure_instance
+SET position = position + 1, head = :checkpoint_id, until = :until, depth = :depth,
+    changed = :changed, whole = :whole
+WHERE instance = :instance AND epoch = :epoch AND run_id = :run_id
+  AND position = :position - 1
+"""
+_KEEP: Final = """
+INSERT INTO tenure_checkpoint VALUES
+(:position, :checkpoint_id, :parent_id, :run_id, :epoch, :superstep, :kind, :is_full,
+ :change, :standing)
+"""
+_EXTEND: Final = """
+UPDATE tenure_instance SET until = :until
+WHERE instance = :instance AND epoch = :epoch AND run_id = :run_id
+"""
+_FIND: Final = """
+SELECT position, checkpoint_id, parent_id, run_id, epoch, superstep, kind, is_full,
+       change, standing
+FROM tenure_checkpoint WHERE checkpoint_id = ?
+"""
+_ANCESTOR: Final = """
+SELECT parent_id, is_full, change FROM tenure_checkpoint WHERE checkpoint_id = ?
+"""
+_HISTORY: Final = """
+SELECT checkpoint_id, parent_id, run_id, epoch, position, superstep, kind
+FROM tenure_checkpoint ORDER BY position DESC
+"""
+
+R = TypeVar("R")
+Connections = OrderedDict[str, sqlite3.Connection]
+
+
+class SqliteStore:
+    """Keeps instances in SQLite files under a directory, one file for each.
+
+    Any number of processes of one machine may use one directory. Values must be plain
+    data or of types that `register_state_type` knows. A commit is never in doubt: who
+    is cancelled while one is made waits for its answer.
+
+    Safe to share between threads and event loops. Close it with `aclose`, or use it as
+    an async context manager.
+
+    Args:
+        directory: Where the files are; it is made if it is not there.
+        lease: Seconds of silence after which an owner may be taken for dead, by those
+            who do not supersede live ones. One whose process has ended is dead at once.
+    """
+
+    def __init__(self, directory: str | Path, *, lease: float = 30.0) -> None:
+        self._directory: Final = Path(directory)
+        self._directory.mkdir(parents=True, exist_ok=True)
+        self.id: Final = _identity(self._directory / "store-id")
+        self.lease: Final = lease
+        self._process = os.getpid()
+        self._worker = _new_worker()
+        # Used by the worker thread only.
+        self._connections: Connections = OrderedDict()
+        # Replaced as a whole; written by the worker thread only.
+        self._chains: OrderedDict[str, Chain] = OrderedDict()
+        self._finalizer = weakref.finalize(self, _close_all, self._connections)
+
+    def path_of(self, instance: str) -> Path:
+        """Return the file of an instance.
+
+        Args:
+            instance: Workflow and key, as one name.
+        """
+        # The digest tells apart what a file system does not, such as upper and lower
+        # case, and what is cut off.
+        digest = hashlib.sha256(instance.encode()).hexdigest()[:12]
+        name = quote(instance, safe=" ")[:_NAME].rstrip("%. ")
+        return self._directory / f"{name}-{digest}.sqlite3"
+
+    def claim(
+        self,
+        instance: str,
+        run_id: RunId,
+        *,
+        holder: str = "",
+        takeover: bool = True,
+        expected: Epoch | None = None,
+    ) -> Awaitable[Claimed | Held]:
+        """See `Store.claim`."""
+        facts = {"instance": instance, "run_id": run_id, "holder": holder}
+
+        def claim(base: sqlite3.Connection) -> Claimed | Held:
+            with _Transaction(base):
+                row = base.execute(_ROW, (instance,)).fetchone()
+                _expect(expected, row)
+                held = None if takeover else _held_by_another(row, holder)
+                if held is not None:
+                    return held
+                base.execute(_CLAIM, {**facts, "until": time.time() + self.lease})
+            if row is None:
+                self._note(instance, Chain(None, 0, 0, 0))
+                return Claimed(Epoch(1), 0, None)
+            epoch, _, _, _, position, head, *chain = row
+            self._note(instance, Chain(head, *chain))
+            return Claimed(Epoch(epoch + 1), position, head)
+
+        return self._ask(instance, claim)
+
+    def commit(
+        self,
+        instance: str,
+        checkpoint: Checkpoint,
+        state: Mapping[str, Any],
+        *,
+        final: bool = False,
+    ) -> Awaitable[None]:
+        """See `Store.commit`."""
+        body = body_of(checkpoint, state, self._chains.get(instance))
+        until = None if final else time.time() + self.lease
+        facts = _facts(instance, checkpoint, body, until)
+
+        def commit(base: sqlite3.Connection) -> None:
+            with _Transaction(base) as transaction:
+                if base.execute(_FENCE, facts).rowcount == 1:
+                    base.execute(_KEEP, facts)
+                    transaction.good = True
+            if not transaction.good:
+                owner = _epoch(base, instance)
+                raise OwnershipLostError("commit", checkpoint.epoch, owner)
+            self._note(instance, body.chain)
+
+        return self._ask(instance, commit)
+
+    def extend(
+        self, instance: str, run_id: RunId, epoch: Epoch, *, final: bool = False
+    ) -> Awaitable[bool]:
+        """See `Store.extend`."""
+        facts = {
+            "instance": instance,
+            "run_id": run_id,
+            "epoch": epoch,
+            "until": None if final else time.time() + self.lease,
+        }
+
+        def extend(base: sqlite3.Connection) -> bool:
+            return base.execute(_EXTEND, facts).rowcount == 1
+
+        return self._ask(instance, extend)
+
+    def load(
+        self, instance: str, checkpoint_id: str | None = None
+    ) -> Awaitable[tuple[Checkpoint, dict[str, Any]]]:
+        """See `Store.load`."""
+
+        def load(base: sqlite3.Connection) -> tuple[Checkpoint, dict[str, Any]]:
+            wanted = checkpoint_id
+            if wanted is None:
+                row = base.execute(_ROW, (instance,)).fetchone()
+                wanted = None if row is None else row[5]
+            found = base.execute(_FIND, (wanted,)).fetchone()
+            if found is None:
+                if wanted is not None and checkpoint_id is None:
+                    raise CheckpointError(
+                        f"checkpoint {wanted!r} of {instance!r} cannot be read",
+                        "it is the newest one, and it is not there",
+                    )
+                raise CheckpointNotFoundError(instance, wanted or "(any)")
+            return _assembled(base, found)
+
+        return self._ask(instance, load)
+
+    def history(self, instance: str) -> Awaitable[Sequence[CheckpointInfo]]:
+        """See `Store.history`."""
+
+        def history(base: sqlite3.Connection) -> Sequence[CheckpointInfo]:
+            return [
+                CheckpointInfo(row[0], row[1], RunId(row[2]), Epoch(row[3]), *row[4:])
+                for row in base.execute(_HISTORY)
+            ]
+
+        return self._ask(instance, history)
+
+    def check(self, value: object, what: str) -> None:
+        """See `Store.check`."""
+        check_value(value, what)
+
+    async def aclose(self) -> None:
+        """Close all files; the store opens them again when it is asked."""
+        await _spawn.answer_of(self._worker, lambda: _close_all(self._connections))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    def _ask(
+        self, instance: str, question: Callable[[sqlite3.Connection], R]
+    ) -> Awaitable[R]:
+        if self._process != os.getpid():
+            self._begin_anew()
+
+        def answer() -> R:
+            try:
+                return question(self._connection(instance))
+            except sqlite3.Error as exc:
+                raise CheckpointError(
+                    f"{self.path_of(instance)} cannot be used",
+                    f"{type(exc).__name__}: {exc}",
+                ) from exc
+
+        return _spawn.answer_of(self._worker, answer)
+
+    def _begin_anew(self) -> None:
+        """Use nothing that was open when this process was forked off.
+
+        SQLite's connections must not be carried over, not even to be closed; a worker
+        thread is not there in a fork.
+        """
+        self._process = os.getpid()
+        self._finalizer.detach()
+        _inherited.append(self._connections)
+        self._connections, self._chains = OrderedDict(), OrderedDict()
+        self._worker = _new_worker()
+        self._finalizer = weakref.finalize(self, _close_all, self._connections)
+
+    def _connection(self, instance: str) -> sqlite3.Connection:
+        known = self._connections.get(instance)
+        if known is not None:
+            self._connections.move_to_end(instance)
+            return known
+        made = _open(self.path_of(instance))
+        self._connections[instance] = made
+        if len(self._connections) > _OPEN:
+            self._connections.popitem(last=False)[1].close()
+        return made
+
+    def _note(self, instance: str, chain: Chain) -> None:
+        self._chains[instance] = chain
+        if len(self._chains) > _CHAINS:
+            self._chains.popitem(last=False)
+
+
+_inherited: Final[list[Connections]] = []
+"""Connections of the process that this one was forked from; never touched again."""
+
+
+class _Transaction:
+    """`BEGIN IMMEDIATE` to `COMMIT`, or to `ROLLBACK` if it fails or is no good."""
+
+    def __init__(self, base: sqlite3.Connection) -> None:
+        self._base: Final = base
+        self.good: bool = True
+
+    def __enter__(self) -> Self:
+        self._base.execute("BEGIN IMMEDIATE")
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
+        base = self._base
+        try:
+            if exc is None and self.good:
+                base.execute("COMMIT")
+        finally:
+            if base.in_transaction:
+                with suppress(sqlite3.Error):
+                    base.execute("ROLLBACK")
+
+
+def _new_worker() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(1, thread_name_prefix="tenure-sqlite")
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    made = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    try:
+        made.execute("PRAGMA busy_timeout = 5000")
+        made.execute("PRAGMA journal_mode = WAL")
+        made.execute("PRAGMA synchronous = FULL")
+        made.executescript(_SCHEMA)
+    except BaseException:
+        made.close()
+        raise
+    return made
+
+
+def _close_all(connections: Connections) -> None:
+    while connections:
+        connections.popitem()[1].close()
+
+
+def _identity(file: Path) -> str:
+    """Return what is in `file`; who comes first decides what that is."""
+    for _ in range(2):
+        with suppress(FileNotFoundError):
+            return file.read_text(encoding="ascii").strip()
+        draft = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
+        draft.write_text(f"{secrets.token_hex(4)}\n", encoding="ascii")
+        with suppress(FileExistsError):
+            os.link(draft, file)
+        draft.unlink()
+    return file.read_text(encoding="ascii").strip()
+
+
+def _expect(expected: Epoch | None, row: Sequence[Any] | None) -> None:
+    epoch = 0 if row is None else row[0]
+    if expected is not None and epoch != expected:
+        raise OwnershipLostError("claim", expected, epoch)
+
+
+def _held_by_another(row: Sequence[Any] | None, holder: str) -> Held | None:
+    """Return who else holds the instance and seems to live."""
+    if row is None:
+        return None
+    epoch, run_id, held_by, until = row[:4]
+    if until is None or held_by == holder or _is_gone(held_by):
+        return None
+    left = until - time.time()
+    return Held(RunId(run_id), Epoch(epoch), left) if left > 0 else None
+
+
+def _is_gone(holder: str) -> bool:
+    """Say whether a holder's process was one of this machine and has ended.
+
+    A wrong answer costs politeness only: the fence does not depend on it.
+    """
+    try:
+        host, number, _ = holder.partition("/")[0].rsplit("-", 2)
+        pid = int(number)
+    except ValueError:
+        return False
+    if os.name != "posix" or host != process_id().rsplit("-", 2)[0] or pid < 1:
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _epoch(base: sqlite3.Connection, instance: str) -> int:
+    row = base.execute(_ROW, (instance,)).fetchone()
+    return 0 if row is None else int(row[0])
+
+
+def _facts(
+    instance: str, checkpoint: Checkpoint, body: Body, until: float | None
+) -> dict[str, Any]:
+    return {
+        "instance": instance,
+        "checkpoint_id": checkpoint.checkpoint_id,
+        "parent_id": checkpoint.parent_id,
+        "run_id": checkpoint.run_id,
+        "epoch": checkpoint.epoch,
+        "position": checkpoint.position,
+        "superstep": checkpoint.superstep,
+        "kind": checkpoint.kind,
+        "is_full": body.is_full,
+        "change": body.change,
+        "standing": body.standing,
+        "until": until,
+        "depth": body.chain.depth,
+        "changed": body.chain.changed,
+        "whole": body.chain.whole,
+    }
+
+
+def _assembled(
+    base: sqlite3.Connection, row: Sequence[Any]
+) -> tuple[Checkpoint, dict[str, Any]]:
+    """Return the checkpoint of `row`, with its ancestors back to a whole state."""
+    position, checkpoint_id, parent, run_id, epoch, superstep, kind = row[:7]
+    is_full, change, standing = row[7:]
+    facts = {
+        "checkpoint_id": checkpoint_id,
+        "parent_id": parent,
+        "run_id": run_id,
+        "epoch": epoch,
+        "position": position,
+        "superstep": superstep,
+        "kind": kind,
+    }
+    changes = [change]
+    while not is_full:
+        ancestor = base.execute(_ANCESTOR, (parent,)).fetchone()
+        if ancestor is None:
+            raise CheckpointError(
+                f"checkpoint {checkpoint_id!r} cannot be read",
+                f"its ancestor {parent!r} is not there",
+            )
+        parent, is_full, change = ancestor
+        changes.append(change)
+    return checkpoint_of(facts, standing, changes)

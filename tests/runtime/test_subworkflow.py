@@ -1,0 +1,202 @@
+"""Workflows as executors of workflows."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tenure.detectors import Detector, Verdict
+from tenure.runtime import (
+    Executor,
+    ExecutorError,
+    ExecutorInvoked,
+    MemoryStore,
+    Outcome,
+    OutputYielded,
+    Store,
+    SubworkflowEvent,
+    Workflow,
+    WorkflowBuilder,
+    WorkflowContext,
+    WorkflowExecutor,
+    executor,
+    handler,
+    response_handler,
+)
+from tenure.runtime.testing import HeldExecutor, turns
+
+
+@executor
+async def shout(text: str, ctx: WorkflowContext[None, str]) -> None:
+    ctx.set_state("shouted", [*ctx.get_state("shouted", []), text])
+    await ctx.yield_output(f"{text}!{ctx.kwargs.get('suffix', '')}")
+
+
+@executor
+async def collect(text: str, ctx: WorkflowContext[None, str]) -> None:
+    ctx.set_state("collected", text)
+    if text.startswith("bad"):
+        raise RuntimeError("refused on request")
+    await ctx.yield_output(text)
+
+
+def around(child: Workflow, store: Store | None = None, **options: Any) -> Workflow:
+    inner = WorkflowExecutor(child, "inner", **options)
+    return (
+        WorkflowBuilder("outer", start=inner, store=store)
+        .add_edge(inner, collect)
+        .build()
+    )
+
+
+def shouting() -> Workflow:
+    return WorkflowBuilder("shouting", start=shout).build()
+
+
+async def test_outputs_of_a_sub_workflow_go_on_as_messages(detector: Detector) -> None:
+    outer = around(shouting())
+    result = await outer.run("hello", suffix="?")
+    assert result.outputs == ("hello!?",)
+    assert detector.verdict is Verdict.CLEAN
+    assert detector.findings == ()
+
+
+async def test_a_sub_workflow_keeps_its_state_between_runs_of_its_parent() -> None:
+    outer = around(shouting())
+    await outer.run("one")
+    await outer.run("two")
+    assert outer.state["workflow:inner"]["state"] == {"shouted": ["one", "two"]}
+    await outer.instance("other").run("three")
+    assert outer.instance("other").state["workflow:inner"]["state"] == {
+        "shouted": ["three"]
+    }
+
+
+class Sibling(Executor):
+    """Fails beside the sub-workflow, in the same superstep."""
+
+    @handler
+    async def work(self, text: str, ctx: WorkflowContext[None, str]) -> None:
+        await turns(20)
+        raise RuntimeError("the sibling fails")
+
+
+async def test_a_failed_superstep_of_the_parent_takes_the_sub_workflows_commits_back(
+    detector: Detector,
+) -> None:
+    @executor
+    async def split(text: str, ctx: WorkflowContext[str, None]) -> None:
+        await ctx.send_message(text)
+
+    inner = WorkflowExecutor(shouting(), "inner")
+    outer = (
+        WorkflowBuilder("outer", start=split)
+        .add_fan_out(split, [inner, Sibling("sibling")])
+        .add_edge(inner, collect)
+        .build()
+    )
+    with pytest.raises(ExecutorError, match="the sibling fails"):
+        await outer.run("lost")
+    assert dict(outer.state) == {}
+    assert detector.verdict is Verdict.CLEAN
+
+
+async def test_events_of_a_sub_workflow_reach_the_parents_consumer() -> None:
+    middle = WorkflowBuilder(
+        "middle", start=WorkflowExecutor(shouting(), "innermost")
+    ).build()
+    outer = around(middle)
+    events = [event async for event in outer.stream("deep")]
+    told = [
+        (event.path, type(event.event))
+        for event in events
+        if isinstance(event, SubworkflowEvent)
+    ]
+    assert (("inner", "innermost"), OutputYielded) in told
+    assert (("inner",), ExecutorInvoked) in told
+    assert [event.seq for event in events] == list(range(1, len(events) + 1))
+
+
+async def test_cancelling_the_parent_cancels_the_sub_workflow() -> None:
+    held = HeldExecutor(cleanup_turns=5)
+    outer = around(WorkflowBuilder("holding", start=held).build())
+    task = asyncio.create_task(outer.run("a"))
+    await held.staged["a"].wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert held.ended["a"].is_set()
+    held.released["b"].set()
+    assert (await outer.run("b")).outputs == ("b",)
+
+
+async def test_superseding_the_parent_leaves_nothing_of_the_sub_workflow(
+    detector: Detector,
+) -> None:
+    held = HeldExecutor(cleanup_turns=5)
+    outer = around(WorkflowBuilder("holding", start=held).build())
+    first = asyncio.create_task(outer.run("a"))
+    await held.staged["a"].wait()
+    held.released["b"].set()
+    await outer.run("b", on_conflict="supersede")
+    await asyncio.gather(first, return_exceptions=True)
+    assert outer.state["workflow:inner"]["state"] == {"b_key": "b"}
+    assert detector.verdict is Verdict.CLEAN
+
+
+class Asking(Executor):
+    """Asks before it yields."""
+
+    @handler
+    async def ask(self, text: str, ctx: WorkflowContext[None, str]) -> None:
+        ctx.set_state("asked", text)
+        await ctx.request_info(f"publish {text}?", bool)
+
+    @response_handler
+    async def on_answer(
+        self, question: str, answer: bool, ctx: WorkflowContext[None, str]
+    ) -> None:
+        await ctx.yield_output(f"{ctx.get_state('asked')}: {answer}")
+
+
+def asking() -> Workflow:
+    return WorkflowBuilder("asking", start=Asking("asking")).build()
+
+
+@pytest.mark.parametrize("store", [None, MemoryStore()])
+async def test_a_request_of_a_sub_workflow_is_answered_through_its_parent(
+    store: Store | None,
+) -> None:
+    outer = around(asking(), store)
+    first = await outer.run("draft")
+    assert first.outcome is Outcome.PENDING_REQUESTS
+    [request] = first.pending_requests
+    assert (request.executor_id, request.data) == ("inner", "publish draft?")
+    if store is not None:
+        outer = around(asking(), store)
+    second = await outer.run(responses={request.request_id: True})
+    assert (second.outcome, second.outputs) == (Outcome.COMPLETED, ("draft: True",))
+    assert outer.pending_requests == ()
+
+
+async def test_a_request_of_a_sub_workflow_may_be_answered_beside_it() -> None:
+    asked: list[str] = []
+
+    async def answer(question: str) -> bool | None:
+        asked.append(question)
+        return False
+
+    outer = around(asking(), answer=answer)
+    result = await outer.run("draft")
+    assert result.outputs == ("draft: False",)
+    assert result.outcome is Outcome.COMPLETED
+    assert asked == ["publish draft?"]
+
+
+async def test_a_failure_inside_names_the_executor_of_the_sub_workflow() -> None:
+    child = WorkflowBuilder("collecting", start=collect).build()
+    outer = WorkflowBuilder("outer", start=WorkflowExecutor(child, "inner")).build()
+    with pytest.raises(ExecutorError, match="'inner' failed") as caught:
+        await outer.run("bad news")
+    assert isinstance(caught.value.__cause__, ExecutorError)
+    assert caught.value.__cause__.executor == "collect"
