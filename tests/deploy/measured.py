@@ -2,6 +2,8 @@
 
 The application has a meter provider of its own, which Prometheus reads, and keeps it.
 Nobody listens where spans go, and the queue for them is short: spans are lost.
+
+With `serve` it goes on, and its figures are at the address that it prints.
 """
 
 import asyncio
@@ -9,11 +11,12 @@ import gc
 import os
 import socket
 import sys
+import threading
 
 from opentelemetry import metrics
 from opentelemetry.exporter.prometheus import PrometheusMetricReader
 from opentelemetry.sdk.metrics import MeterProvider
-from prometheus_client import generate_latest
+from prometheus_client import generate_latest, start_http_server
 
 from tenure.detectors import Detector
 from tenure.instrumentation import configure_otlp
@@ -68,6 +71,11 @@ def main() -> None:
     })
     telemetry = configure_otlp()
     Detector(announce=["metric"]).feed(violation())
+    if sys.argv[1:] == ["serve"]:
+        server, _ = start_http_server(0, "127.0.0.1")
+        print(f"127.0.0.1:{server.server_port}", flush=True)
+        while not threading.Event().wait(0.1):
+            asyncio.run(runs())
     asyncio.run(runs())
     telemetry.force_flush(timeout=5)
     sys.stdout.write(generate_latest().decode())

@@ -47,7 +47,7 @@ class Messages:
 
     def sent(self, send: Send) -> bool:
         """Remember a message; say whether there was room for it."""
-        if self._undone(send):
+        if self.undone(send):
             return True
         if len(self._sent) >= MAX_MESSAGES:
             return False
@@ -56,7 +56,7 @@ class Messages:
 
     def received(self, receive: Receive) -> bool:
         """Remember a receipt; say whether there was room for it."""
-        if self._undone(receive):
+        if self.undone(receive):
             return True
         name = _name(receive)
         if name not in self._receipts and len(self._receipts) >= MAX_MESSAGES:
@@ -80,7 +80,7 @@ class Messages:
         if place not in self._discards and len(self._discards) >= MAX_MESSAGES:
             return False
         self._discards[place] = max(discard.seq, self._discards.get(place, 0))
-        self._forget(run, self._undone)
+        self._forget(run, self.undone)
         return True
 
     def released(self, release: Release) -> None:
@@ -90,8 +90,8 @@ class Messages:
         for place in [one for one in self._discards if one[:2] == _place(run)]:
             del self._discards[place]
 
-    def _undone(self, one: Send | Receive) -> bool:
-        """Say whether it was discarded together with its superstep."""
+    def undone(self, one: Send | Receive) -> bool:
+        """Say whether it is known to have been discarded with its superstep."""
         if one.index is None or one.seq is None:
             return False
         return one.seq < self._discards.get((*_place(one.run), one.index), 0)

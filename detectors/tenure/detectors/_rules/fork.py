@@ -23,9 +23,29 @@ def fork(operation: CheckpointSave, history: History) -> tuple[Finding, ...]:
         found = _branched(operation, sibling, history)
         if found and found[0].culprit is operation:
             return found
-    if operation.owner is not None and operation.run.epoch < operation.owner.epoch:
-        found += (report(FORK, operation, history, variant="stale-save"),)
-    return found
+    return (*found, *_stale(operation, history))
+
+
+def _stale(operation: CheckpointSave, history: History) -> tuple[Finding, ...]:
+    owner, proven = operation.owner, True
+    if owner is not None:
+        epoch = owner.epoch
+    else:
+        newer, proven = history.newer_claim(operation)
+        epoch = 0 if newer is None else newer.run.epoch
+    if operation.run.epoch >= epoch:
+        return ()
+    return (
+        report(
+            FORK,
+            operation,
+            history,
+            variant="stale-save",
+            certainty=Certainty.CERTAIN if proven else Certainty.POSSIBLE,
+            owner=epoch,
+            missing=() if proven else ("the owner's epoch at the save",),
+        ),
+    )
 
 
 def _branched(
