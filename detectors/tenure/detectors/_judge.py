@@ -10,7 +10,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final
 
-from tenure.detectors._history import REBORN, History
+from tenure.detectors._blemishes import REBORN
+from tenure.detectors._history import History
 from tenure.detectors._policy import SeverityPolicy
 from tenure.detectors._rules import RULES, SILENCE_RULES
 from tenure.detectors.anomalies import Certainty, Severity
@@ -134,13 +135,13 @@ class Judge:
         """
         found: tuple[Finding, ...] = ()
         for history in self._histories.values():
-            quiet = history.silent(now)
-            if quiet < silence or history.reported_silent:
+            quiet = history.silence.until(now, history.arrived)
+            if quiet < silence or history.silence.reported:
                 continue
             more = tuple(
                 finding for rule in SILENCE_RULES for finding in rule(history, quiet)
             )
-            history.reported_silent = bool(more)
+            history.silence.reported = bool(more)
             found += more
         # No doubt is left behind: a release that is missing keeps the verdict from
         # being clean by itself, and one that comes late puts everything right.

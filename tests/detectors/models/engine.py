@@ -63,13 +63,21 @@ class Run:
     # Checkpoints: the one it follows, and the snapshots taken for the next.
     parent: str | None = None
     taken: set[str] = field(default_factory=set)
-    # Messages: sent and received, each with its superstep.
-    sent: dict[str, int] = field(default_factory=dict)
-    received: dict[str, int] = field(default_factory=dict)
+    # Messages: sent and received, each with the superstep of every time.
+    sent: dict[str, list[int]] = field(default_factory=dict)
+    received: dict[str, list[int]] = field(default_factory=dict)
 
     @property
     def live(self) -> bool:
         return not self.released and not self.superseded
+
+    def undo(self, index: int) -> None:
+        """Take back the messages of a superstep that did not happen."""
+        for messages in (self.sent, self.received):
+            for message, times in list(messages.items()):
+                messages[message] = [one for one in times if one != index]
+                if not messages[message]:
+                    del messages[message]
 
 
 @dataclass(frozen=True)
@@ -207,9 +215,7 @@ class Engine:
             run.executions.append(operation)
 
     def conflicts(self, run: Run, commit: Operation) -> None:
-        """Compare every two executors of a superstep: do they write, or read and
-        write, one key?
-        """
+        """Compare every two executors: do they write, or read and write, one key?"""
         both = read = anyway = False
         contended = set()
         pairs = [
