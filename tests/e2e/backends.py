@@ -42,9 +42,10 @@ def program(*names: str) -> str:
 
 
 def compose() -> str:
-    """Return Docker Compose, without the wrapper of its package, which hides failures."""
+    """Return Docker Compose, not the wrapper of its package, which hides failures."""
     found = importlib.util.find_spec("compose")
-    assert found is not None and found.origin is not None, "use make e2e"
+    assert found is not None, "use make e2e"
+    assert found.origin is not None
     return str(Path(found.origin).with_name("docker-compose"))
 
 
@@ -115,6 +116,10 @@ class Running:
             raise
         finally:
             self._reader.join(PATIENCE)
+            for pipe in (self.process.stdin, self.process.stdout):
+                assert pipe is not None
+                with suppress(BrokenPipeError):
+                    pipe.close()
 
 
 @contextmanager

@@ -385,9 +385,9 @@ def test_the_page_needs_nothing_from_elsewhere(tmp_path: Path) -> None:
 
 
 def test_impatient_readers_are_counted() -> None:
+    program = [sys.executable, "-W", "error", str(APP.with_name("impatient.py"))]
     done = subprocess.run(
-        [sys.executable, "-W", "error", str(APP.with_name("impatient.py"))]
-        + ["--engine", "tenure", "--read", "block", "--readers", "3"],
+        [*program, "--engine", "tenure", "--read", "block", "--readers", "3"],
         capture_output=True,
         encoding="utf-8",
         timeout=50,
