@@ -90,7 +90,7 @@ class Running:
     def __init__(self, process: subprocess.Popen[str], log: Path) -> None:
         self.process = process
         self.log = log
-        self.lines: queue.Queue[str] = queue.Queue()
+        self.lines: queue.Queue[str | None] = queue.Queue()  # None: it has ended
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -98,13 +98,16 @@ class Running:
         assert self.process.stdout is not None
         for line in self.process.stdout:
             self.lines.put(line.rstrip("\n"))
+        self.lines.put(None)
 
     def line(self, patience: float = PATIENCE) -> str:
         """Return the next line; fail with the log if there is none in time."""
         try:
-            return self.lines.get(timeout=patience)
+            line = self.lines.get(timeout=patience)
         except queue.Empty:
-            raise AssertionError(f"silent: {self.log.read_text()}") from None
+            line = None
+        assert line is not None, f"it says no more: {self.log.read_text()}"
+        return line
 
     def end(self, how: signal.Signals = signal.SIGTERM) -> int:
         if self.process.poll() is None:

@@ -67,7 +67,7 @@ class Press:
         last = await self.workflow.run(RUNS + 1, on_conflict="supersede")
         await self.found.wait()  # what the abandoned run's own clean-up asks for
         return {
-            "outputs": outputs + last.outputs,
+            "outputs": [*outputs, *last.outputs],
             "state": dict(self.workflow.state),
             "operations": operations,
             "verdict": self.detector.verdict,

@@ -216,34 +216,29 @@ class Engine:
 
     def conflicts(self, run: Run, commit: Operation) -> None:
         """Compare every two executors: do they write, or read and write, one key?"""
-        both = read = anyway = False
-        contended = set()
         pairs = [
             (one, two)
             for one in run.executions
             for two in run.executions
             if one.executor != two.executor
         ]
-        for one, two in pairs:
-            for key in _staged(one) & _staged(two):
-                joined = all(
-                    key in other.reduced
-                    for other in run.executions
-                    if key in _staged(other)
-                )
-                if not joined:
-                    both = True
-                    contended.add(key)
-        for one, two in pairs:
-            if not one.isolated:
-                touched = set(one.reads) & (_staged(two) - set(two.reduced))
-                anyway = anyway or bool(touched)
-                read = read or bool(touched - contended)
-        if both:
+        contended = {
+            key
+            for one, two in pairs
+            for key in _staged(one) & _staged(two)
+            if not _joined(key, run.executions)
+        }
+        read = {
+            key
+            for one, two in pairs
+            for key in set(one.reads) & (_staged(two) - set(two.reduced))
+            if not one.isolated
+        }
+        if contended:
             self.accuse("write-write-conflict", "committed", commit)
-        if read:
+        if read - contended:
             self.accuse("read-write-conflict", "committed", commit)
-        elif anyway:
+        elif read:
             # If a writer is lost, the other one and the reader are left.
             where = place(commit)
             self.also_true.add(Truth("read-write-conflict", "committed", where))
@@ -256,3 +251,8 @@ class Engine:
 
 def _staged(operation: Execute) -> set[str]:
     return set() if operation.writes is None else set(operation.writes.keys)
+
+
+def _joined(key: str, executions: list[Execute]) -> bool:
+    """Say whether everybody who staged `key` did so through a reducer."""
+    return all(key in one.reduced for one in executions if key in _staged(one))
