@@ -12,14 +12,16 @@ BASE := $(VENV)/.tenure-base
 DEMO := $(VENV)/.tenure-demo
 TEST := $(VENV)/.tenure-test
 CHECK := $(VENV)/.tenure-check
+E2E := $(VENV)/.tenure-e2e
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .PHONY: help demo test check lint types format bench matrix wheel-test clean
+.PHONY: e2e e2e-light
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 	@echo
 	@echo '  PYTHON=python3.12   the interpreter of a new .venv'
 	@echo '  ARGS="..."          is passed on, as in: make test ARGS="-k fence"'
@@ -51,6 +53,13 @@ bench: $(TEST) ## measure what safety and telemetry cost
 matrix: $(TEST) ## play the stories on every version of agent-framework
 	$(BIN)/python tests/matrix/run.py $(ARGS)
 
+e2e: $(E2E) ## send telemetry to real backends, and ask them; MLflow takes 850 MB
+	@.ci/backends mlflow
+	$(BIN)/pytest tests/e2e -m e2e $(ARGS)
+
+e2e-light: $(E2E) ## the same without MLflow
+	$(BIN)/pytest tests/e2e -m "e2e and not mlflow" $(ARGS)
+
 wheel-test: $(CHECK) ## build the wheel and test it where no source is in reach
 	.ci/wheel-test $(ARGS)
 
@@ -73,6 +82,12 @@ $(TEST): pyproject.toml $(BASE)
 	@$(PIP) --editable . --group test
 	@.ci/browser
 	@touch $@ $(DEMO)
+
+$(E2E): $(TEST)
+	@echo 'Installing what the tests against real backends need (once)'
+	@$(PIP) --group e2e
+	@.ci/backends prometheus
+	@touch $@
 
 $(CHECK): $(TEST)
 	@echo 'Installing what checks the sources into $(VENV) (once)'

@@ -111,6 +111,9 @@ ENGINES: Final[Mapping[str, Callable[[Model], Engine]]] = {
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Answers that stream to a browser.")
     parser.add_argument("--engine", choices=ENGINES, default="agent-framework")
+    parser.add_argument(
+        "--host", default="127.0.0.1", help="who may ask; this machine by default"
+    )
     parser.add_argument("--port", type=int, default=8000, help="0 picks a free one")
     parser.add_argument(
         "--read",
@@ -142,8 +145,8 @@ def main() -> None:
         pace=arguments.pace,
     )
     config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1)
-    with socket.create_server(("127.0.0.1", arguments.port)) as listening:
-        print(f"http://127.0.0.1:{listening.getsockname()[1]}", flush=True)
+    with socket.create_server((arguments.host, arguments.port)) as listening:
+        print(f"http://{arguments.host}:{listening.getsockname()[1]}", flush=True)
         uvicorn.Server(config).run(sockets=[listening])
 
 

@@ -287,7 +287,7 @@ def test_a_setting_that_cannot_be_used_is_one_line(tmp_path: Path):
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
         "tenure: TENURE_DETAIL='everything' cannot be used: use one of ownership, "
-        "supersteps, executors\n"
+        "supersteps, executors, messages\n"
     )
 
 

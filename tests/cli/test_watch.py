@@ -207,8 +207,8 @@ class TestTheDemo:
         figures = watching.get("/metrics").text
         assert re.search(
             r'tenure_violations_total\{tenure_anomaly="stale-discard",'
-            r'tenure_engine="agent-framework/[^"]+",tenure_severity="violation",'
-            r'tenure_workflow_name="answers"\} 1\.0',
+            r'tenure_certainty="certain",tenure_engine="agent-framework/[^"]+",'
+            r'tenure_severity="violation",tenure_workflow_name="answers"\} 1\.0',
             figures,
         )
 

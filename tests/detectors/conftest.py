@@ -22,8 +22,10 @@ from tenure.instrumentation.operations import (
     Operation,
     Outcome,
     Owner,
+    Receive,
     Release,
     RunRef,
+    Send,
     SuperstepEnd,
     SuperstepStart,
     Trigger,
@@ -78,12 +80,30 @@ class Scene:
         run_id: str = "",
         process: str = "p",
         trigger: Trigger | None = None,
+        outcome: Outcome = Outcome.COMPLETED,
     ) -> tuple[Finding, ...]:
         run = self.run(epoch, run_id=run_id, process=process)
         return self.feed(
-            Release(
-                **self.head(run, UNSAID), outcome=Outcome.COMPLETED, trigger=trigger
-            )
+            Release(**self.head(run, UNSAID), outcome=outcome, trigger=trigger)
+        )
+
+    def send(
+        self,
+        epoch: int,
+        message: str,
+        *,
+        target: str | None = None,
+        index: int | None = 1,
+    ) -> tuple[Finding, ...]:
+        head = self.head(self.run(epoch), UNSAID)
+        return self.feed(Send(**head, message=message, target=target, index=index))
+
+    def receive(
+        self, epoch: int, message: str, *, index: int | None = 2
+    ) -> tuple[Finding, ...]:
+        head = self.head(self.run(epoch), UNSAID)
+        return self.feed(
+            Receive(**head, message=message, executor="reader", index=index)
         )
 
     def start(self, epoch: int, index: int) -> tuple[Finding, ...]:
@@ -172,6 +192,7 @@ class Scene:
         snapshots: tuple[str, ...] = (),
         trigger: Trigger | None = None,
         owner: object = UNSAID,
+        index: int | None = None,
         cause: DiscardCause = DiscardCause.ABANDONED,
     ) -> tuple[Finding, ...]:
         return self.feed(
@@ -184,6 +205,7 @@ class Scene:
                 shared=shared,
                 snapshots=snapshots,
                 trigger=trigger,
+                index=index,
             )
         )
 

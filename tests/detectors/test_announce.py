@@ -117,7 +117,7 @@ def test_a_log_event_belongs_to_the_culprits_span_and_not_to_the_current_one():
     assert (record.trace_id, record.span_id) == (CULPRIT.trace_id, CULPRIT.span_id)
 
 
-def test_a_finding_is_counted_by_anomaly_severity_engine_and_workflow():
+def test_a_finding_is_counted_by_anomaly_severity_certainty_and_workflow():
     backend = Backend()
     backend.detector.feed(violation())
     backend.detector.feed(stale_discard(seq=2, writes={"b": 2}))
@@ -127,6 +127,7 @@ def test_a_finding_is_counted_by_anomaly_severity_engine_and_workflow():
     assert dict(point.attributes) == {
         semconv.ANOMALY: "stale-discard",
         semconv.SEVERITY: "violation",
+        semconv.CERTAINTY: "certain",
         semconv.ENGINE: "x/1",
         semconv.WORKFLOW_NAME: "press",
     }

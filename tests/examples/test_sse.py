@@ -353,16 +353,19 @@ def test_an_answer_that_is_read_to_its_end_is_committed_and_nothing_is_found(
 def test_a_reader_whose_question_is_taken_over_is_told_so(
     tmp_path: Path, model: ScriptedModel
 ) -> None:
+    first, second = model.generations[FIRST], model.generations[SECOND]
+    first.write("Moon.")
+    first.may_stop.set()
+    second.write("Wind.")
+    second.end()
     with (
         served(tmp_path, *options("tenure", "plain", model)) as app,
-        app.ask(FIRST) as first,
+        app.ask(FIRST) as still_read,
     ):
-        assert next(first) == ("superstep", {"number": 1})
-        with app.ask(SECOND) as second:
-            model.generations[SECOND].write("Wind.")
-            model.generations[SECOND].end()
-            assert list(second) == RIGHT_STORY
-        *_, (event, data) = first
+        assert ("word", {"text": "Moon."}) in still_read
+        with app.ask(SECOND) as told:
+            assert list(told) == RIGHT_STORY
+        ((event, data),) = still_read
         state = app.get("/state")
 
     assert event == "failed"

@@ -33,8 +33,10 @@ from tenure.instrumentation.operations import (
     Operation,
     Outcome,
     Owner,
+    Receive,
     Release,
     RunRef,
+    Send,
     SuperstepEnd,
     SuperstepStart,
     Trigger,
@@ -131,6 +133,25 @@ FULL = [
         Late(**HEAD, kind=LateKind.STAGE, ledger=4, executor="writer"),
         "late stage",
         {"tenure.ledger.epoch": 4, "tenure.executor.id": "writer"},
+    ),
+    (
+        Send(**HEAD, message="m1", executor="writer", target="reader", index=2),
+        "send",
+        {
+            "tenure.message.id": "m1",
+            "tenure.message.target": "reader",
+            "tenure.executor.id": "writer",
+            "tenure.superstep.index": 2,
+        },
+    ),
+    (
+        Receive(**HEAD, message="m1", executor="reader", index=3),
+        "receive",
+        {
+            "tenure.message.id": "m1",
+            "tenure.executor.id": "reader",
+            "tenure.superstep.index": 3,
+        },
     ),
     (
         ForeignRead(**HEAD, key="draft", writer=2, executor="writer"),

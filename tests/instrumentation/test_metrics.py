@@ -50,6 +50,16 @@ def test_a_run_is_active_from_its_claim_to_its_end(meter):
     assert (labels, active.value) == (LABELS, 0)
 
 
+def test_durations_below_a_second_are_told_apart(meter):
+    run = meter.instance.run("r1")
+    run.ended(Outcome.COMPLETED)
+    ((_, duration),) = meter.points("tenure.run.duration")
+    bounds = duration.explicit_bounds
+    assert bounds[0] == 0.001
+    assert sum(bound < 1 for bound in bounds) >= 8
+    assert bounds[-1] >= 300, "a run may wait for a model"
+
+
 def test_a_run_that_never_claimed_was_never_active_but_took_its_time(meter):
     run = meter.instance.run("r1")
     run.ended(Outcome.LOST)

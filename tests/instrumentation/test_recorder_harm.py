@@ -272,3 +272,22 @@ def test_a_fork_does_not_tell_the_runs_of_its_parent(heard, traces):
     assert os.waitstatus_to_exitcode(result) == 0
     run.release(FIRST, Outcome.COMPLETED)
     assert heard[-1].seq == 2
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+@pytest.mark.parametrize("shared", [False, True])
+def test_only_an_instance_of_a_store_is_the_same_instance_in_a_fork(heard, shared):
+    instance = Recorder("engine/1.2").instance("p", "i", shared=shared)
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            instance.run("r2").claim(Owner(2, "r2"))
+            status = 0 if (heard[-1].run.instance == "i") is shared else 1
+        finally:
+            os._exit(status)
+    _, result = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(result) == 0
+    instance.run("r1").claim(FIRST)
+    assert heard[-1].run.instance == "i"

@@ -50,12 +50,14 @@ class Receiver:
         return [span["name"] for span in self.spans()]
 
     def metric_names(self) -> set[str]:
+        """What the program measures; what the SDK says of itself is left out."""
         return {
             metric["name"]
             for batch in self.batches
             for resource in batch.get("resourceMetrics", ())
             for scope in resource["scopeMetrics"]
             for metric in scope["metrics"]
+            if not metric["name"].startswith("otel.sdk.")
         }
 
     def log_names(self) -> set[str]:

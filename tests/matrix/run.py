@@ -10,6 +10,7 @@ import json
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ sys.path.insert(
     0, str(Path(__file__).resolve().parents[1] / "instrumentation" / "agent_framework")
 )
 
-# These are found on the path above, and beside this script.
+# These are found on the path above.
 import page
 from cells import Expected
 
@@ -129,8 +130,9 @@ def _environment(version: str) -> Path:
 
 def _digest(version: str) -> str:
     """Return what an environment depends on: its sources are read where they are."""
-    project = (ROOT / "pyproject.toml").read_bytes()
-    return hashlib.sha256(f"{version} {sys.version} ".encode() + project).hexdigest()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    depends = json.dumps([version, sys.version, project])
+    return hashlib.sha256(depends.encode()).hexdigest()
 
 
 def _do(*command: str) -> None:

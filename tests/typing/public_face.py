@@ -12,6 +12,7 @@ from tenure.runtime import (
     Instance,
     Outcome,
     OutputYielded,
+    PendingRequest,
     RunHandle,
     RunId,
     RunResult,
@@ -100,7 +101,7 @@ async def a_run_gives_a_result() -> None:
     assert_type(result.run_id, RunId)
     assert_type(result.epoch, Epoch)
     assert_type(result.events, tuple[WorkflowEvent, ...])
-    assert_type(result.pending_requests, tuple[Any, ...])
+    assert_type(result.pending_requests, tuple[PendingRequest, ...])
 
 
 async def a_stream_gives_events() -> None:

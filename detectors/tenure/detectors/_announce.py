@@ -122,6 +122,7 @@ class Announcer:
             {
                 semconv.ANOMALY: finding.anomaly,
                 semconv.SEVERITY: finding.severity.value,
+                semconv.CERTAINTY: finding.certainty.value,
                 semconv.ENGINE: finding.engine,
                 semconv.WORKFLOW_NAME: finding.workflow,
             },

@@ -100,16 +100,16 @@ def pairs(
 
 def write_set(attributes: Attributes) -> WriteSet | None:
     """Return what was written; `None` where nothing says."""
-    pairs = pairs(attributes, semconv.WRITE_KEYS, semconv.WRITE_EPOCHS)
+    listed = pairs(attributes, semconv.WRITE_KEYS, semconv.WRITE_EPOCHS)
     count = integer(attributes, semconv.WRITE_COUNT)
     omitted = integer(attributes, semconv.WRITE_OMITTED) or 0
-    if pairs is None and count is None and omitted == 0:
+    if listed is None and count is None and omitted == 0:
         return None
     # Empty sequences are not told; then the count must say that nothing is listed.
-    found = WriteSet(pairs or (), omitted)
+    found = WriteSet(listed or (), omitted)
     if omitted < 0:
         raise UnreadableError(semconv.WRITE_OMITTED)
-    if count != found.count and not (pairs and count is None):
-        missing = semconv.WRITE_KEYS if pairs is None else semconv.WRITE_COUNT
+    if count != found.count and not (listed and count is None):
+        missing = semconv.WRITE_KEYS if listed is None else semconv.WRITE_COUNT
         raise UnreadableError(missing)
     return found

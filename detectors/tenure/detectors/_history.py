@@ -18,6 +18,7 @@ from tenure.instrumentation.operations import (
     Discard,
     Execute,
     ForeignRead,
+    Late,
     Operation,
     Receive,
     Release,
@@ -43,7 +44,12 @@ UNLISTED: Final = "keys that a commit did not list, and who staged them"
 UNTOLD: Final = "keys that executors of one superstep read or staged"
 FORGOTTEN: Final = "epochs, processes or supersteps forgotten for want of room"
 TARDY: Final = "messages that arrived after the end of their run"
+UNOWNED: Final = "who owned the instance when an operation did not say so"
 REBORN: Final = "part of an earlier instance of the same identity"
+
+
+_ACTS: Final = (Commit, Discard, CheckpointSave, Late, ForeignRead)
+"""What may be stale, and shows it by its owner."""
 
 
 class History:
@@ -60,6 +66,7 @@ class History:
         "_sequences",
         "_spoken",
         "_unnumbered",
+        "_unowned",
         "blemishes",
         "children",
         "dirty_reads",
@@ -93,6 +100,8 @@ class History:
         self.reported_silent = False
         self._spoken: tuple[int, ...] = ()
         self._unnumbered = 0
+        # Whether something was told without the owner: another process may have it.
+        self._unowned = False
         # Whether parents have been forgotten: another process may branch from them.
         self._lost_children = False
         self._process: str | None = None
@@ -121,7 +130,10 @@ class History:
         if run.epoch not in self.tenures:
             self._note(run.epoch)
         owner = operation.owner
-        if owner is not None and owner.epoch not in self.tenures:
+        if owner is None:
+            if isinstance(operation, _ACTS):
+                self._note_unowned()
+        elif owner.epoch not in self.tenures:
             self._note(owner.epoch)
         return True
 
@@ -146,7 +158,6 @@ class History:
 
     def released(self, release: Release) -> None:
         """Remember a release, after it has been judged."""
-        self.steps.released(release, self._sequence.unbroken_from)
         if self.messages is not None:
             self.messages.released(release)
         tenure = self.tenures.get(release.run.epoch)
@@ -341,6 +352,8 @@ class History:
     def missing(self) -> tuple[str, ...]:
         """Name what telemetry is missing; empty if nothing is known to be."""
         found = sorted(self.blemishes)
+        if self._unowned and len(self._sequences) > 1:
+            found.append(UNOWNED)
         if self._lost_children and len(self._sequences) > 1:
             found.append("parents of checkpoints forgotten for want of room")
         for process, sequence in list(self._sequences.items()):
@@ -357,6 +370,12 @@ class History:
         if last is None or not last.ended:
             found.append(f"the release of epoch {self.newest}" if last else "any claim")
         return tuple(found)
+
+    def _note_unowned(self) -> None:
+        """Note that a claim which arrives later may prove something stale."""
+        if self._sequence.unbroken_from > 1:
+            self.blemishes.add(UNOWNED)
+        self._unowned = True
 
     # How it stays bounded.
 

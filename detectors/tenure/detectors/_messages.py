@@ -11,6 +11,9 @@ from tenure.instrumentation.operations import Discard, Receive, Release, RunRef,
 MAX_MESSAGES: Final = 4_096
 """How many messages, receipts and discards are remembered per instance, each."""
 
+MAX_RECEIPTS: Final = 16
+"""How many receipts are remembered per message."""
+
 _Name = tuple[str, str, str]
 """Process, run and message: identities are unique in their run only."""
 
@@ -18,44 +21,50 @@ _Name = tuple[str, str, str]
 class Messages:
     """The messages of one instance whose runs are not over."""
 
-    __slots__ = ("_discards", "_receipts", "_waiting")
+    __slots__ = ("_discards", "_receipts", "_sent")
 
     def __init__(self) -> None:
         # For process, run and superstep, the position of the last discard of it.
         self._discards: Final[dict[tuple[str, str, int], int]] = {}
-        # Invariant: no message is in both; one received before it is known to have been
-        # sent is in `_receipts` only.
-        self._waiting: Final[dict[_Name, Send]] = {}
-        self._receipts: Final[dict[_Name, Receive]] = {}
+        # Invariant: nothing here is known to have been discarded with its superstep. A
+        # receipt may still be, so that what was received is kept as sent.
+        self._sent: Final[dict[_Name, Send]] = {}
+        self._receipts: Final[dict[_Name, list[Receive]]] = {}
 
     def waiting(self, run: RunRef) -> tuple[Send, ...]:
         """Return what was sent in `run` and not received."""
         place = _place(run)
-        return tuple(one for one in self._waiting.values() if _place(one.run) == place)
+        return tuple(
+            send
+            for name, send in self._sent.items()
+            if _place(send.run) == place and name not in self._receipts
+        )
 
     def receipt(self, receive: Receive) -> Receive | None:
-        """Return the first receipt of the message of `receive`, if there was one."""
-        return self._receipts.get(_name(receive))
+        """Return an earlier receipt of the message of `receive`, if there was one."""
+        known = self._receipts.get(_name(receive))
+        return known[0] if known else None
 
     def sent(self, send: Send) -> bool:
         """Remember a message; say whether there was room for it."""
-        name = _name(send)
-        if name in self._receipts or self._undone(send):
+        if self.undone(send):
             return True
-        if len(self._waiting) >= MAX_MESSAGES:
+        if len(self._sent) >= MAX_MESSAGES:
             return False
-        self._waiting[name] = send
+        self._sent[_name(send)] = send
         return True
 
     def received(self, receive: Receive) -> bool:
         """Remember a receipt; say whether there was room for it."""
-        name = _name(receive)
-        if self._undone(receive):
+        if self.undone(receive):
             return True
-        self._waiting.pop(name, None)
+        name = _name(receive)
         if name not in self._receipts and len(self._receipts) >= MAX_MESSAGES:
             return False
-        self._receipts.setdefault(name, receive)
+        known = self._receipts.setdefault(name, [])
+        if len(known) >= MAX_RECEIPTS:
+            return False
+        known.append(receive)
         return True
 
     def discarded(self, discard: Discard) -> bool:
@@ -71,7 +80,7 @@ class Messages:
         if place not in self._discards and len(self._discards) >= MAX_MESSAGES:
             return False
         self._discards[place] = max(discard.seq, self._discards.get(place, 0))
-        self._forget(run, self._undone)
+        self._forget(run, self.undone)
         return True
 
     def released(self, release: Release) -> None:
@@ -81,21 +90,23 @@ class Messages:
         for place in [one for one in self._discards if one[:2] == _place(run)]:
             del self._discards[place]
 
-    def _undone(self, one: Send | Receive) -> bool:
-        """Say whether it was discarded together with its superstep."""
+    def undone(self, one: Send | Receive) -> bool:
+        """Say whether it is known to have been discarded with its superstep."""
         if one.index is None or one.seq is None:
             return False
         return one.seq < self._discards.get((*_place(one.run), one.index), 0)
 
     def _forget(self, run: RunRef, chosen: Callable[[Send | Receive], bool]) -> None:
-        for known in (self._waiting, self._receipts):
-            gone = [
-                name
-                for name, one in known.items()
-                if _place(one.run) == _place(run) and chosen(one)
-            ]
-            for name in gone:
-                del known[name]
+        place = _place(run)
+        for name in [one for one in self._sent if one[:2] == place]:
+            if chosen(self._sent[name]):
+                del self._sent[name]
+        for name in [one for one in self._receipts if one[:2] == place]:
+            left = [one for one in self._receipts[name] if not chosen(one)]
+            if left:
+                self._receipts[name] = left
+            else:
+                del self._receipts[name]
 
 
 def _name(operation: Send | Receive) -> _Name:

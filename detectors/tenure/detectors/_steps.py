@@ -15,7 +15,6 @@ from tenure.instrumentation.operations import (
     CommitCause,
     Execute,
     Operation,
-    Release,
     RunRef,
     SuperstepEnd,
     SuperstepStart,
@@ -302,22 +301,6 @@ class Supersteps:
             and step.is_of(operation.run)
         ):
             self._forget(step)
-
-    def released(self, release: Release, unbroken_from: int) -> None:
-        """Forget the supersteps of a run that is over, unless something is missing.
-
-        Args:
-            release: The run's release.
-            unbroken_from: As in `executed`.
-        """
-        if unbroken_from > 1:
-            return
-        if self._lone is not None and self._lone.run.run_id == release.run.run_id:
-            self._lone = None
-        others = () if self._others is None else tuple(self._others.values())
-        for step in (self._current, *others):
-            if step is not None and step.is_of(release.run):
-                self._forget(step)
 
     def _start_of(self, operation: Operation, index: int) -> int:
         """Position of the superstep's start; the very first one where it is unknown."""

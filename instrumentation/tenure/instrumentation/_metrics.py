@@ -10,6 +10,16 @@ from tenure.instrumentation import semconv
 from tenure.instrumentation._harmless import harmless
 from tenure.instrumentation.operations import DiscardCause, Outcome
 
+_SECONDS: Final = (
+    *(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
+    *(1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0),
+)
+"""Bounds of the histograms: from a superstep in memory to a model that takes its time.
+
+The SDK's own bounds are meant for milliseconds, and put everything below five seconds
+into one bucket.
+"""
+
 _collecting: Final[dict[type, bool]] = {}
 """For each kind of meter provider, whether it takes measurements."""
 
@@ -34,6 +44,7 @@ class Instruments:
             semconv.METRIC_RUN_DURATION,
             unit="s",
             description="From the call to the end of the run's own cleanup.",
+            explicit_bucket_boundaries_advisory=_SECONDS,
         )
         self.run_active: Final = meter.create_up_down_counter(
             semconv.METRIC_RUN_ACTIVE,
@@ -44,6 +55,7 @@ class Instruments:
             semconv.METRIC_SUPERSTEP_DURATION,
             unit="s",
             description="From delivery to commit or discard.",
+            explicit_bucket_boundaries_advisory=_SECONDS,
         )
         self.commits: Final = meter.create_counter(
             semconv.METRIC_COMMITS, unit="{commit}", description="Commits."

@@ -6,6 +6,7 @@ This module needs `tenure[otlp]`.
 import os
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar, final
 
 # ruff: noqa: TID251 - the part of sdk.py that is loaded when it is used
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace.sampling import Sampler
     from opentelemetry.util.types import AttributeValue
 
+_INTERNAL_METRICS: Final = "OTEL_PYTHON_SDK_INTERNAL_METRICS_ENABLED"
 _T = TypeVar("_T")
 
 
@@ -126,6 +128,12 @@ class Pipelines:
             TelemetryConfigError: A variable cannot be used, or the application has a
                 provider that is not the SDK's.
         """
+        # Metrics come first: the other two count there what they lose. The API's
+        # placeholders come from its own packages.
+        if _is_placeholder(metrics.get_meter_provider(), "opentelemetry.metrics"):
+            self.meter_provider = self._metrics()
+        else:
+            self.kept.add(Signal.METRICS)
         current = trace.get_tracer_provider()
         if isinstance(current, TracerProvider):
             self.kept.add(Signal.TRACES)
@@ -139,11 +147,6 @@ class Pipelines:
                 type(current).__qualname__,
                 "it takes no span processors; set up the OpenTelemetry SDK's instead",
             )
-        # The API's placeholders come from its own packages.
-        if _is_placeholder(metrics.get_meter_provider(), "opentelemetry.metrics"):
-            self.meter_provider = self._metrics()
-        else:
-            self.kept.add(Signal.METRICS)
         if _is_placeholder(_logs.get_logger_provider(), "opentelemetry._logs"):
             self.logger_provider = self._logs()
         else:
@@ -180,11 +183,17 @@ class Pipelines:
         for processor in span_processors:
             provider.add_span_processor(processor)
         if variables.exported(Signal.TRACES):
-            exporter = CountingSpanExporter(_exporter(Signal.TRACES, _span_exporter))
-            self.span_exporter = exporter
+            meters = self.meter_provider or metrics.get_meter_provider()
             size = _queue_size("OTEL_BSP_MAX_QUEUE_SIZE", self._max_queue_size)
-            with _naming("OTEL_BSP_"):
-                batching = BatchSpanProcessor(exporter, max_queue_size=size)
+            with _losses_counted():
+                exporter = CountingSpanExporter(
+                    _exporter(Signal.TRACES, partial(_span_exporter, meters))
+                )
+                with _naming("OTEL_BSP_"):
+                    batching = BatchSpanProcessor(
+                        exporter, max_queue_size=size, meter_provider=meters
+                    )
+            self.span_exporter = exporter
             provider.add_span_processor(batching)
         return provider
 
@@ -198,12 +207,33 @@ class Pipelines:
     def _logs(self) -> LoggerProvider:
         provider = LoggerProvider(resource=self._who, shutdown_on_exit=False)
         if variables.exported(Signal.LOGS):
-            exporter = _exporter(Signal.LOGS, _log_exporter)
+            meters = self.meter_provider or metrics.get_meter_provider()
             size = _queue_size("OTEL_BLRP_MAX_QUEUE_SIZE", self._max_queue_size)
-            with _naming("OTEL_BLRP_"):
-                batching = BatchLogRecordProcessor(exporter, max_queue_size=size)
+            with _losses_counted():
+                exporter = _exporter(Signal.LOGS, partial(_log_exporter, meters))
+                with _naming("OTEL_BLRP_"):
+                    batching = BatchLogRecordProcessor(
+                        exporter, max_queue_size=size, meter_provider=meters
+                    )
             provider.add_log_record_processor(batching)
         return provider
+
+
+@contextmanager
+def _losses_counted() -> Generator[None]:
+    """Have what is built here count what it loses, in OpenTelemetry's own metrics.
+
+    The SDK decides by a variable when it builds a part. It is set for these parts only,
+    where nobody has set it: in a tracer it would make every span dearer by half.
+    """
+    if os.environ.get(_INTERNAL_METRICS, "").strip():
+        yield
+        return
+    os.environ[_INTERNAL_METRICS] = "true"
+    try:
+        yield
+    finally:
+        del os.environ[_INTERNAL_METRICS]
 
 
 @contextmanager
@@ -239,16 +269,16 @@ def _exporter(signal: Signal, build: Callable[[Transport], _T]) -> _T:
         ) from error
 
 
-def _span_exporter(transport: Transport) -> SpanExporter:
+def _span_exporter(meters: metrics.MeterProvider, transport: Transport) -> SpanExporter:
     if transport is Transport.GRPC:
         from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import (
             OTLPSpanExporter as GrpcExporter,
         )
 
-        return GrpcExporter()
+        return GrpcExporter(meter_provider=meters)
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
-    return OTLPSpanExporter()
+    return OTLPSpanExporter(meter_provider=meters)
 
 
 def _metric_exporter(transport: Transport) -> "MetricExporter":
@@ -265,13 +295,15 @@ def _metric_exporter(transport: Transport) -> "MetricExporter":
     return OTLPMetricExporter()
 
 
-def _log_exporter(transport: Transport) -> "LogRecordExporter":
+def _log_exporter(
+    meters: metrics.MeterProvider, transport: Transport
+) -> "LogRecordExporter":
     if transport is Transport.GRPC:
         from opentelemetry.exporter.otlp.proto.grpc._log_exporter import (
             OTLPLogExporter as GrpcExporter,
         )
 
-        return GrpcExporter()
+        return GrpcExporter(meter_provider=meters)
     from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
 
-    return OTLPLogExporter()
+    return OTLPLogExporter(meter_provider=meters)

@@ -64,12 +64,22 @@ class InstanceSource:
         recorder: Its engine.
         workflow: Name of the workflow.
         instance: Identity of the instance.
+        shared: Whether other processes may own the same instance, through a store.
     """
 
-    def __init__(self, recorder: EngineSource, workflow: str, instance: str) -> None:
+    def __init__(
+        self,
+        recorder: EngineSource,
+        workflow: str,
+        instance: str,
+        *,
+        shared: bool = False,
+    ) -> None:
         self.recorder: Final = recorder
         self.workflow: Final = workflow
-        self.instance: Final = instance
+        self.instance = instance
+        self._named: Final = instance
+        self._shared: Final = shared
         self.owner_span: Span | None = None
         self._process = process_id()
         self._sequence = itertools.count(1)
@@ -82,10 +92,13 @@ class InstanceSource:
         """Return what numbers the operations of a run that starts now.
 
         A fork counts for itself, from 1: the positions that it inherited are its
-        parent's to use.
+        parent's to use. So is an instance that is in memory only: the fork has a copy,
+        which is another instance from now on.
         """
         if self._process != process_id():
             self._process = process_id()
+            if not self._shared:
+                self.instance = f"{self._named}/{self._process}"
             self._sequence = itertools.count(1)
             self.owner_span = None
         return self._sequence

@@ -36,14 +36,17 @@ class Recorder(EngineSource):
         TelemetryConfigError: An environment variable has a value that is not known.
     """
 
-    def instance(self, workflow: str, instance: str) -> "InstanceRecorder":
+    def instance(
+        self, workflow: str, instance: str, *, shared: bool = False
+    ) -> "InstanceRecorder":
         """Return the recorder of one instance; keep it as long as the instance lives.
 
         Args:
             workflow: Name of the workflow.
             instance: Identity of the instance, unique among all that are alive.
+            shared: Whether other processes may own the same instance, through a store.
         """
-        return InstanceRecorder(self, workflow, instance)
+        return InstanceRecorder(self, workflow, instance, shared=shared)
 
 
 class InstanceRecorder(InstanceSource):
@@ -53,6 +56,7 @@ class InstanceRecorder(InstanceSource):
         recorder: The engine's recorder.
         workflow: Name of the workflow.
         instance: Identity of the instance.
+        shared: Whether other processes may own the same instance, through a store.
     """
 
     def run(self, run_id: str, *, parent: Context | None = None) -> RunRecorder:

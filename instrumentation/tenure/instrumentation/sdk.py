@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 QUEUE_SIZE: Final = 65_536
 """How many spans wait for the exporter; the SDK's own 2,048 lose a third of a burst."""
 
+EXIT_TIMEOUT: Final = 10.0
+"""Seconds that a process which ends waits for a backend, at most."""
+
+_SHARE_OF_SPANS_AND_LOGS: Final = 0.8
 _logger = logging.getLogger(__name__)
 _configuring: Final = threading.Lock()
 
@@ -74,7 +78,7 @@ class OtlpTelemetry:
         )
         return flushed and self.lost_spans == lost
 
-    def shutdown(self, timeout: float = 10.0) -> bool:
+    def shutdown(self, timeout: float = EXIT_TIMEOUT) -> bool:
         """Export what waits and stop; a second call returns what the first one did.
 
         A provider that the application had set up before stays as it is. A new provider
@@ -91,10 +95,19 @@ class OtlpTelemetry:
         with self._stopping:
             if self._stopped is None:
                 lost = self.lost_spans
-                stopping = [partial(_stop, made) for made in self._made]
-                stopped = _all_within(timeout, stopping)
-                self._stopped = stopped and self.lost_spans == lost
+                self._stopped = self._stop_all(timeout) and self.lost_spans == lost
             return self._stopped
+
+    def _stop_all(self, timeout: float) -> bool:
+        """Stop metrics last, and with time left: they tell what the others lost."""
+        deadline = time.monotonic() + timeout
+        meters = self._pipelines.meter_provider
+        others = [partial(_stop, made) for made in self._made if made is not meters]
+        stopped = _all_within(timeout * _SHARE_OF_SPANS_AND_LOGS, others)
+        if meters is None:
+            return stopped
+        left = max(0.0, deadline - time.monotonic())
+        return _all_within(left, [partial(_stop, meters)]) and stopped
 
 
 def configure_otlp(
@@ -105,6 +118,7 @@ def configure_otlp(
     sampler: "Sampler | None" = None,
     record_ownership: bool = True,
     max_queue_size: int = QUEUE_SIZE,
+    exit_timeout: float = EXIT_TIMEOUT,
 ) -> OtlpTelemetry:
     """Set up the OpenTelemetry SDK with OTLP exporters, as global providers.
 
@@ -117,7 +131,12 @@ def configure_otlp(
     gets the span processors, after its own exporters, and no second exporter. The
     result names these signals.
 
-    May be called from any thread. What waits is exported when the process ends.
+    What is lost is counted: `otel.sdk.processor.span.processed` with `error.type`
+    where the queue was full, `otel.sdk.exporter.span.exported` with `error.type` where
+    the backend did not take it, and likewise for log events.
+
+    May be called from any thread. Runs never wait for a backend; a process that ends
+    does, for `exit_timeout` at most, and exports what waits.
 
     Args:
         service_name: Name of the service.
@@ -128,6 +147,7 @@ def configure_otlp(
             drops, so that a detector has no gaps (see `RecordOwnership`). Such a span
             costs about as much as one that is exported.
         max_queue_size: How many spans, and how many log events, wait for the exporter.
+        exit_timeout: Seconds that a process which ends waits for a backend, at most.
 
     Returns:
         A handle to flush and to shut down what was set up.
@@ -161,7 +181,7 @@ def configure_otlp(
             "The application's own providers stay in use for: %s",
             ", ".join(sorted(telemetry.kept)),
         )
-    atexit.register(telemetry.shutdown)
+    atexit.register(telemetry.shutdown, exit_timeout)
     return telemetry
 
 

@@ -198,4 +198,4 @@ METRIC_DISCARDS: Final = "tenure.discards"
 """Counter, {discard}, by cause and fenced."""
 
 METRIC_VIOLATIONS: Final = "tenure.violations"
-"""Counter, {violation}, by anomaly, severity, engine and workflow."""
+"""Counter, {violation}, by anomaly, severity, certainty, engine and workflow."""

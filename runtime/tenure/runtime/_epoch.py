@@ -22,7 +22,7 @@ def new_run_id() -> RunId:
 
 def new_instance_suffix() -> str:
     """Return what tells apart the instances of workflows that share a name."""
-    return f"{_prefix[:4]}{next(_numbers):x}"
+    return f"{_prefix}-{next(_numbers)}"
 
 
 def _renew() -> None:

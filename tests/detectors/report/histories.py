@@ -22,8 +22,10 @@ from tenure.instrumentation.operations import (
     Operation,
     Outcome,
     Owner,
+    Receive,
     Release,
     RunRef,
+    Send,
     SpanRef,
     SuperstepEnd,
     SuperstepStart,
@@ -200,6 +202,8 @@ def every_kind() -> list[Operation]:
     teller.claim(run)
     teller.tell(SuperstepStart, run, index=1)
     teller.tell(Execute, run, executor="writer", index=1)
+    teller.tell(Receive, run, message="m1", executor="writer", index=1)
+    teller.tell(Send, run, message="m2", executor="writer", target="reader", index=1)
     teller.tell(ForeignRead, run, key="draft", writer=1)
     teller.tell(ForeignDelivery, run, kind=DeliveryKind.OUTPUT, origin=1)
     teller.tell(CheckpointSave, run, checkpoint="c1", parts=(("writer", 2),))

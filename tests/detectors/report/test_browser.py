@@ -201,7 +201,7 @@ class TestDrawing:
         page = opened(report(every_kind()))
         legend = [each.text for each in page.all("#kinds button:not([hidden])")]
         assert len(legend) == 10
-        assert page.rows == len(page.all("#canvas svg > g[transform]")) == 12
+        assert page.rows == len(page.all("#canvas svg > g[transform]")) == 14
 
     def test_processes_have_columns_of_their_own(self, opened):
         page = opened(report(of_processes(calm(4), "host-a", "host-b")))

@@ -296,8 +296,8 @@ class TestAside:
         assert response.headers["content-type"].startswith("text/plain")
         assert (
             'tenure_violations_total{tenure_anomaly="stale-discard",'
-            'tenure_engine="x/1",tenure_severity="violation",'
-            'tenure_workflow_name="press"} 1.0'
+            'tenure_certainty="certain",tenure_engine="x/1",'
+            'tenure_severity="violation",tenure_workflow_name="press"} 1.0'
         ) in response.text.splitlines()
 
     def test_figures_come_as_open_metrics_to_whom_asks(self, watch):

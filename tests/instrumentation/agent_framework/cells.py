@@ -37,7 +37,7 @@ def cell_of(told: Any, findings: Iterable[Finding]) -> Cell:
 def _in_words(finding: Finding) -> str:
     victim = "-" if finding.victim_epoch is None else finding.victim_epoch
     words = (
-        finding.anomaly,
+        f"{finding.anomaly}/{finding.variant}",
         finding.severity.value,
         f"{finding.culprit_epoch}>{victim}",
         *finding.keys,

@@ -57,8 +57,8 @@ async def test_what_is_found_of_s1_agrees_with_what_was_lost(
     told = await settled(stories.lost_write(later))
     found = found_by(detector)
     lost, leaked = (
-        "stale-discard violation 1>2 b_key",
-        "leaked-write violation 2>1 a_key",
+        "stale-discard/victim violation 1>2 b_key",
+        "leaked-write/run-entry violation 2>1 a_key",
     )
     assert ("b_key" not in told.state) == (lost in found)
     assert ("a_key" in told.state) == (leaked in found)
@@ -70,7 +70,11 @@ async def test_what_is_found_of_s5_agrees_with_what_was_lost(
 ) -> None:
     told = await settled(stories.late_cleanup(after))
     found = found_by(detector)
-    lost, leaked = "stale-discard violation 1>2 b_key", "leaked-write violation 2>1"
+    lost = "stale-discard/victim violation 1>2 b_key"
     assert ("b_key" not in told.state) == (lost in found)
-    assert ("a_key" in told.state) == (f"{leaked} a_key" in found)
-    assert ("a_cleanup" in told.state) == (f"{leaked} a_cleanup" in found)
+    assert ("a_key" in told.state) == (
+        "leaked-write/run-entry violation 2>1 a_key" in found
+    )
+    assert ("a_cleanup" in told.state) == (
+        "leaked-write/superstep violation 2>1 a_cleanup" in found
+    )

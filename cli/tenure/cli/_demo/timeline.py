@@ -16,8 +16,8 @@ from rich.text import Text
 
 from tenure.cli._demo.play import Entry, Played
 from tenure.cli._demo.story import Actor, Step
-from tenure.cli._demo.wording import describe
 from tenure.detectors import Finding
+from tenure.detectors.report import describe
 from tenure.instrumentation.operations import (
     Claim,
     Operation,

@@ -10,15 +10,12 @@ def torn_checkpoint(finding: Explicable) -> tuple[str, str]:
     assert isinstance(operation, CheckpointSave | CheckpointRestore)
     assert operation.parts is not None
     epochs = sorted({epoch for _, epoch in operation.parts})
-    taken = joined(
-        f"{_parts(operation, epoch)} of checkpoint {operation.checkpoint} in epoch "
-        f"{epoch}"
-        for epoch in epochs
-    )
+    taken = joined(f"{_parts(operation, epoch)} in epoch {epoch}" for epoch in epochs)
     did = "saved" if finding.variant == "saved" else "restored"
     return (
-        f"{taken} had been taken",
-        f"epoch {finding.culprit_epoch} {did} them as one {at(operation)}",
+        f"parts had been taken, {taken}",
+        f"epoch {finding.culprit_epoch} {did} them as one checkpoint, "
+        f"{operation.checkpoint}, {at(operation)}",
     )
 
 

@@ -11,16 +11,15 @@ def write_write_conflict(finding: Explicable) -> tuple[str, str]:
     assert isinstance(commit, Commit)
     found = conflicts(_executions(finding))
     who = joined(
-        f"executors {joined(sorted(one.executor for one in found.written[key]))} had "
-        f"both staged `{key}`"
+        _staged(key, sorted(one.executor for one in found.written[key]))
         for key in finding.keys
         if key in found.written
     )
     return (
         f"in superstep {commit.index} of epoch {finding.culprit_epoch}, {who}, and no "
         "reducer joined their writes",
-        f"epoch {finding.culprit_epoch} committed {keys_of(finding)} {at(commit)}, with "
-        "whichever write came last",
+        f"epoch {finding.culprit_epoch} committed {keys_of(finding)} {at(commit)}, "
+        "with whichever write came last",
     )
 
 
@@ -40,6 +39,11 @@ def read_write_conflict(finding: Explicable) -> tuple[str, str]:
         f"nothing put the two in order before epoch {finding.culprit_epoch} committed "
         f"{at(commit)}",
     )
+
+
+def _staged(key: str, executors: list[str]) -> str:
+    both = "both" if len(executors) == 2 else "all"
+    return f"executors {joined(executors)} had {both} staged `{key}`"
 
 
 def _executions(finding: Explicable) -> list[Execute]:

@@ -1,8 +1,9 @@
 """A read of what another epoch had staged and not committed.
 
-The operation itself says whose value was read, so that the read is certain in any order.
-Which class it is depends on the writer: one that is over can never commit the value, and
-one that has read in turn what this reader staged closes a circle, whoever was first.
+The operation itself says whose value was read, so that the read is certain in any
+order. Which class it is depends on the writer: one that is over can never commit the
+value, and one that has read in turn what this reader staged closes a circle, whoever
+was first.
 """
 
 from tenure.detectors._history import History

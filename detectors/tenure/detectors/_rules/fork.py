@@ -1,8 +1,8 @@
 """A lineage of checkpoints that branches because a run went on after losing its place.
 
-A run that goes back to an earlier checkpoint on purpose branches too, and is no anomaly:
-the branch that it leaves was saved before it claimed. So two children of one parent are
-certain only if the older run saved when it had lost the instance already.
+A run that goes back to an earlier checkpoint on purpose branches too, and is no
+anomaly: the branch that it leaves was saved before it claimed. So two children of one
+parent are certain only if the older run saved when it had lost the instance already.
 """
 
 from tenure.detectors._history import History
@@ -18,40 +18,63 @@ def fork(operation: CheckpointSave, history: History) -> tuple[Finding, ...]:
     sibling = None
     if operation.parent is not None and history.children is not None:
         sibling = history.children.get(operation.parent)
+    found: tuple[Finding, ...] = ()
     if sibling is not None and sibling.run.run_id != operation.run.run_id:
         found = _branched(operation, sibling, history)
-        if found is not None:
-            return (found,)
-    if operation.owner is None or operation.run.epoch >= operation.owner.epoch:
+        if found and found[0].culprit is operation:
+            return found
+    return (*found, *_stale(operation, history))
+
+
+def _stale(operation: CheckpointSave, history: History) -> tuple[Finding, ...]:
+    owner, proven = operation.owner, True
+    if owner is not None:
+        epoch = owner.epoch
+    else:
+        newer, proven = history.newer_claim(operation)
+        epoch = 0 if newer is None else newer.run.epoch
+    if operation.run.epoch >= epoch:
         return ()
-    return (report(FORK, operation, history, variant="stale-save"),)
+    return (
+        report(
+            FORK,
+            operation,
+            history,
+            variant="stale-save",
+            certainty=Certainty.CERTAIN if proven else Certainty.POSSIBLE,
+            owner=epoch,
+            missing=() if proven else ("the owner's epoch at the save",),
+        ),
+    )
 
 
 def _branched(
     operation: CheckpointSave, sibling: CheckpointSave, history: History
-) -> Finding | None:
+) -> tuple[Finding, ...]:
     older, newer = operation, sibling
     if older.run.epoch > newer.run.epoch:
         older, newer = newer, older
     missing = _doubt(older, newer, history)
     if missing is None:
-        return None
-    return report(
-        FORK,
-        older,
-        history,
-        variant="two-children",
-        certainty=Certainty.POSSIBLE if missing else Certainty.CERTAIN,
-        victim=newer.run.epoch,
-        witnesses=(newer,),
-        missing=missing,
+        return ()
+    return (
+        report(
+            FORK,
+            older,
+            history,
+            variant="two-children",
+            certainty=Certainty.POSSIBLE if missing else Certainty.CERTAIN,
+            victim=newer.run.epoch,
+            witnesses=(newer,),
+            missing=missing,
+        ),
     )
 
 
 def _doubt(
     older: CheckpointSave, newer: CheckpointSave, history: History
 ) -> tuple[str, ...] | None:
-    """Name what is missing to call it a fork; `None` if the newer run only went back."""
+    """Name what is missing to call it a fork; `None` if a run only went back."""
     after = newer.run.epoch > older.run.epoch
     if older.owner is not None:
         if after and older.owner.epoch >= newer.run.epoch:

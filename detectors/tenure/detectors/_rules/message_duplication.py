@@ -15,7 +15,7 @@ from tenure.instrumentation.operations import Receive
 
 def message_duplication(operation: Receive, history: History) -> tuple[Finding, ...]:
     """Judge a receipt by an earlier one of the same message."""
-    if history.messages is None:
+    if history.messages is None or history.messages.undone(operation):
         return ()
     first, second = history.messages.receipt(operation), operation
     if first is None:

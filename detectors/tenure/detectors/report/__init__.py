@@ -17,6 +17,7 @@ from tenure.detectors.report._shapes import (
     Section,
     Superstep,
 )
+from tenure.detectors.report._wording import describe
 from tenure.detectors.report.html import render_html
 from tenure.detectors.report.markdown import render_markdown
 from tenure.detectors.report.model import draw
@@ -46,6 +47,7 @@ __all__ = [
     "Superstep",
     "Timeline",
     "Tone",
+    "describe",
     "draw",
     "render_html",
     "render_markdown",

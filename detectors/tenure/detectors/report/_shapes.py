@@ -25,8 +25,10 @@ from tenure.instrumentation.operations import (
     Late,
     Operation,
     Outcome,
+    Receive,
     Release,
     RunRef,
+    Send,
     SuperstepEnd,
     SuperstepStart,
 )
@@ -67,6 +69,8 @@ _KINDS: Final[Mapping[type[Operation], Kind]] = MappingProxyType({
     CheckpointSave: Kind.CHECKPOINT,
     CheckpointRestore: Kind.CHECKPOINT,
     Late: Kind.LATE,
+    Send: Kind.SUPERSTEP,
+    Receive: Kind.SUPERSTEP,
     ForeignRead: Kind.FOREIGN,
     ForeignDelivery: Kind.FOREIGN,
 })

@@ -19,7 +19,9 @@ from tenure.instrumentation.operations import (
     ForeignRead,
     Late,
     Operation,
+    Receive,
     Release,
+    Send,
     SuperstepEnd,
     SuperstepStart,
     WriteSet,
@@ -127,6 +129,16 @@ def _delivery(operation: ForeignDelivery) -> str:
     return f"gets the {kind} of epoch {operation.origin}"
 
 
+def _send(operation: Send) -> str:
+    target = "" if operation.target is None else f" to {visible(operation.target)}"
+    return f"sends message {visible(operation.message)}{target}"
+
+
+def _receive(operation: Receive) -> str:
+    executor = "an executor" if operation.executor is None else operation.executor
+    return f"{visible(executor)} gets message {visible(operation.message)}"
+
+
 _WORDS: Final[Mapping[type[Operation], Callable[[Any], str]]] = MappingProxyType({
     Claim: _claim,
     Release: lambda operation: f"releases ({operation.outcome.value})",
@@ -138,6 +150,8 @@ _WORDS: Final[Mapping[type[Operation], Callable[[Any], str]]] = MappingProxyType
     CheckpointSave: lambda operation: f"saves checkpoint {operation.checkpoint}",
     CheckpointRestore: lambda operation: f"restores checkpoint {operation.checkpoint}",
     Late: _late,
+    Send: _send,
+    Receive: _receive,
     ForeignRead: lambda operation: f"reads {operation.key} of epoch {operation.writer}",
     ForeignDelivery: _delivery,
 })

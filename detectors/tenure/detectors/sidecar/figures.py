@@ -32,6 +32,7 @@ _FINDING_LABELS: Final = tuple(
     for name in (
         semconv.ANOMALY,
         semconv.SEVERITY,
+        semconv.CERTAINTY,
         semconv.ENGINE,
         semconv.WORKFLOW_NAME,
     )
@@ -118,6 +119,7 @@ class Figures:
         series = (
             finding.anomaly,
             finding.severity.value,
+            finding.certainty.value,
             finding.engine,
             finding.workflow,
         )
@@ -126,7 +128,7 @@ class Figures:
                 if len(self._series) < MAX_SERIES:
                     self._series.add(series)
                 else:
-                    series = (*series[:2], OTHER, OTHER)
+                    series = (*series[:3], OTHER, OTHER)
         self._findings.labels(*series).inc()
 
     def forwarded(self, result: str) -> None:

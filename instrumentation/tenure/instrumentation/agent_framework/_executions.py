@@ -58,7 +58,11 @@ class ExecutorWraps:
     async def _execute(
         self, wrapped: Call, executor: Foreign, args: Arguments, kwargs: Keywords
     ) -> Foreign:
-        begun = self._begin(executor, args, kwargs)
+        try:
+            begun = self._begin(executor, args, kwargs)
+        except Exception:  # noqa: BLE001 - telemetry must never raise into a run
+            report_failure()
+            begun = None
         if begun is None:
             return await wrapped(*args, **kwargs)
         token = enter(begun.acting)
@@ -113,7 +117,6 @@ class ExecutorWraps:
             if token is not None:
                 leave(token)
 
-    @harmless
     def _begin(
         self, executor: Foreign, args: Arguments, kwargs: Keywords
     ) -> "_Invocation | None":

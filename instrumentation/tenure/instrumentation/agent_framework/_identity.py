@@ -27,11 +27,9 @@ class WeakIdentityMap(Generic[_T]):
     def __init__(self) -> None:
         entries: dict[int, tuple[_Reference, _T]] = {}
 
-        def forget(reference: weakref.ref[Any]) -> None:
-            assert isinstance(reference, _Reference)
-            entry = entries.get(reference.identity)
-            if entry is not None and entry[0] is reference:
-                del entries[reference.identity]
+        def forget(reference: _Reference) -> None:
+            # Before the identity can be another object's: this object is not freed yet.
+            entries.pop(reference.identity, None)
 
         self._entries: Final = entries
         self._forget: Final = forget
@@ -43,9 +41,10 @@ class WeakIdentityMap(Generic[_T]):
             thing: The object.
             known: What is known of it, replacing what was.
         """
+        identity = id(thing)
         reference = _Reference(thing, self._forget)
-        reference.identity = id(thing)
-        self._entries[id(thing)] = (reference, known)
+        reference.identity = identity
+        self._entries[identity] = (reference, known)
 
     def get(self, thing: object) -> _T | None:
         """Return what is known of `thing`, or `None`."""

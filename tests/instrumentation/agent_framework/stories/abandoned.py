@@ -1,16 +1,19 @@
 """Runs that are abandoned, and what they do to their successors."""
 
 import asyncio
+import contextlib
 import gc
 from collections.abc import AsyncIterator
 from typing import Any
 
 from agent_framework import (
+    Executor,
     InMemoryCheckpointStorage,
     Workflow,
     WorkflowBuilder,
     WorkflowContext,
     executor,
+    handler,
 )
 from agent_framework.exceptions import WorkflowException
 
@@ -360,6 +363,48 @@ async def foreign_message() -> Told:
     told = await play(workflow)
     told.notes = received
     return told
+
+
+async def late_fan_in() -> Told:
+    """The abandoned run goes on and fills half a fan-in of its successor."""
+    gates = Gates()
+
+    class JoinsOnce(Executor):
+        """Holds up the run that is left, and does not heed its cancellation."""
+
+        @handler
+        async def join(
+            self, messages: list[str], context: WorkflowContext[str, str]
+        ) -> None:
+            if not gates["a joins"].is_set():
+                gates["a joins"].set()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await forever()
+                await gates["b runs"].wait()
+                return
+            await context.yield_output(",".join(messages))
+
+    async def route(message: str, context: WorkflowContext[str, str]) -> None:
+        if message == "b":
+            gates["b runs"].set()
+            await turns(20)
+        await context.send_message(message)
+
+    async def twice(message: str, context: WorkflowContext[str, str]) -> None:
+        await context.send_message(f"{context._executor_id}:{message}1")
+        if message == "a":
+            await context.send_message(f"{context._executor_id}:{message}2")
+
+    router, halves = Does("r", route), [Does("p1", twice), Does("p2", twice)]
+    workflow = (
+        WorkflowBuilder(start_executor=router)
+        .add_fan_out_edges(router, halves)
+        .add_fan_in_edges(halves, JoinsOnce(id="j"))
+        .build()
+    )
+    await abandon(workflow, by="j")
+    await gates["a joins"].wait()
+    return await play(workflow)
 
 
 async def dirty_read() -> Told:

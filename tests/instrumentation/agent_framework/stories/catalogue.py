@@ -101,6 +101,10 @@ STORIES: dict[str, Story] = {
     "S11": Story(
         "The dropped run's cleanup sends a message.", abandoned.foreign_message
     ),
+    "late fan-in": Story(
+        "The dropped run does not heed its cancellation and fills half a fan-in.",
+        abandoned.late_fan_in,
+    ),
     "dirty read": Story(
         "The next run reads what the dropped run's cleanup has staged.",
         abandoned.dirty_read,

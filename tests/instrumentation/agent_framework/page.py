@@ -124,7 +124,8 @@ def _found(findings: Sequence[str]) -> str:
     """Return the anomalies, violations in bold and first."""
     severities: dict[str, str] = {}
     for finding in findings:
-        anomaly, severity = finding.split()[:2]
+        kind, severity = finding.split()[:2]
+        anomaly = kind.partition("/")[0]
         if severities.get(anomaly) != "violation":
             severities[anomaly] = severity
     shown = {

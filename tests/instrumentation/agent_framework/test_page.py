@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from ..instrumentation.agent_framework.cells import Expected
-from ..instrumentation.agent_framework.stories import STORIES
 from . import page
+from .cells import Expected
+from .stories import STORIES
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[3] / "docs"
 
 
 @pytest.fixture
