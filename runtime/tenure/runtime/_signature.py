@@ -4,7 +4,13 @@ import functools
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from types import CodeType, FunctionType, MethodType
+from types import (
+    BuiltinFunctionType,
+    CodeType,
+    FunctionType,
+    MethodDescriptorType,
+    MethodType,
+)
 from typing import Any, cast
 
 from tenure.runtime._graph import (
@@ -87,8 +93,6 @@ def _value(value: object, inside: frozenset[int]) -> str:
     inside |= {id(value)}
     if isinstance(value, CodeType):
         return _code_object(value, inside)
-    if isinstance(value, type):
-        return f"{value.__module__}.{value.__qualname__}"
     called = _callable(value, inside)
     return _container(value, inside) if called is None else called
 
@@ -102,6 +106,8 @@ def _callable(value: object, inside: frozenset[int]) -> str | None:
         partial = cast("functools.partial[Any]", value)
         parts = (partial.func, partial.args, partial.keywords)
         return f"partial {[_value(part, inside) for part in parts]}"
+    if isinstance(value, type | BuiltinFunctionType | MethodDescriptorType):
+        return f"{getattr(value, '__module__', '')}.{value.__qualname__}"
     return None
 
 

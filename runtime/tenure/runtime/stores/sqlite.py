@@ -189,13 +189,11 @@ class SqliteStore:
         facts = _facts(instance, checkpoint, body, until)
 
         def commit(base: sqlite3.Connection) -> None:
-            with _Transaction(base) as transaction:
-                if base.execute(_FENCE, facts).rowcount == 1:
-                    base.execute(_KEEP, facts)
-                    transaction.good = True
-            if not transaction.good:
-                owner = _epoch(base, instance)
-                raise OwnershipLostError("commit", checkpoint.epoch, owner)
+            with _Transaction(base):
+                if base.execute(_FENCE, facts).rowcount != 1:
+                    owner = _epoch(base, instance)
+                    raise OwnershipLostError("commit", checkpoint.epoch, owner)
+                base.execute(_KEEP, facts)
             self._note(instance, body.chain)
 
         return self._ask(instance, commit)
@@ -320,11 +318,10 @@ _inherited: Final[list[Connections]] = []
 
 
 class _Transaction:
-    """`BEGIN IMMEDIATE` to `COMMIT`, or to `ROLLBACK` if it fails or is no good."""
+    """`BEGIN IMMEDIATE` to `COMMIT`, or to `ROLLBACK` if anything is raised."""
 
     def __init__(self, base: sqlite3.Connection) -> None:
         self._base: Final = base
-        self.good: bool = True
 
     def __enter__(self) -> Self:
         self._base.execute("BEGIN IMMEDIATE")
@@ -338,7 +335,7 @@ class _Transaction:
     ) -> None:
         base = self._base
         try:
-            if exc is None and self.good:
+            if exc is None:
                 base.execute("COMMIT")
         finally:
             if base.in_transaction:
