@@ -1,6 +1,7 @@
-"""Values as bytes: what goes in comes out, and nothing that is not registered is built."""
+"""Values as bytes: what goes in comes out, and only what is registered is built."""
 
 import collections
+import contextlib
 import dataclasses
 import datetime
 import decimal
@@ -93,9 +94,10 @@ plain = st.one_of(
 zones = st.one_of(
     st.none(),
     st.timezones(),
-    st.builds(datetime.timezone, st.timedeltas(
-        datetime.timedelta(hours=-23), datetime.timedelta(hours=23)
-    )),
+    st.builds(
+        datetime.timezone,
+        st.timedeltas(datetime.timedelta(hours=-23), datetime.timedelta(hours=23)),
+    ),
 )
 scalars = st.one_of(
     plain,
@@ -160,7 +162,11 @@ def same(one: Any, other: Any) -> bool:
 @example(2**64)
 @example({(1, "a"): [Item("x")]})
 @example({"a": {"b": 2**70}})
-@example(datetime.datetime(2026, 10, 25, 2, 30, fold=1, tzinfo=zoneinfo.ZoneInfo("Europe/Berlin")))
+@example(
+    datetime.datetime(
+        2026, 10, 25, 2, 30, fold=1, tzinfo=zoneinfo.ZoneInfo("Europe/Berlin")
+    )
+)
 @example(complex(-0.0, math.inf))
 @example({"": {"ä": "ö"}})
 def test_every_value_comes_back_as_it_was(value: Any) -> None:
@@ -340,10 +346,8 @@ def test_bytes_from_elsewhere_are_refused_and_run_nothing(data: bytes) -> None:
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_read_or_refused_and_nothing_else_happens(data: bytes) -> None:
-    try:
+    with contextlib.suppress(CheckpointError):
         decode(data)
-    except CheckpointError:
-        pass
 
 
 @given(values, st.data())
@@ -351,10 +355,8 @@ def test_damaged_bytes_are_read_or_refused(value: Any, data: st.DataObject) -> N
     whole = bytearray(encode(value, "x"))
     place = data.draw(st.integers(0, len(whole) - 1))
     whole[place] = data.draw(st.integers(0, 255))
-    try:
+    with contextlib.suppress(CheckpointError):
         decode(bytes(whole))
-    except CheckpointError:
-        pass
 
 
 # Registration.

@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import threading
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -153,8 +154,7 @@ async def test_of_many_who_expect_one_epoch_one_wins(store: Store) -> None:
     async def contend(number: int) -> bool:
         try:
             await claimed(store, f"r{number}", expected=Epoch(1))
-        except OwnershipLostError as exc:
-            assert exc.owner == 2
+        except OwnershipLostError:
             return False
         return True
 
@@ -275,7 +275,10 @@ async def test_nobody_can_change_what_is_kept(store: Store) -> None:
         assert list(loaded.standing.messages) == [("b", ["m"])]
         assert loaded.standing.snapshots == {"b": {"seen": []}}
         assert loaded.standing.requests[0].data == {"q": []}
-        message, snapshot = loaded.standing.messages[0][1], loaded.standing.snapshots["b"]
+        message, snapshot = (
+            loaded.standing.messages[0][1],
+            loaded.standing.snapshots["b"],
+        )
         question = loaded.standing.requests[0].data
 
 
@@ -346,8 +349,6 @@ async def test_what_is_not_there_is_not_found(store: Store) -> None:
 async def test_a_value_that_cannot_be_kept_is_refused_before_and_keeps_nothing(
     store: Store,
 ) -> None:
-    import threading
-
     with pytest.raises(StateTypeError, match="message of 'a'"):
         store.check({"a": [threading.Lock()]}, "message of 'a'")
     store.check({"a": [1, (2, {3})]}, "message of 'a'")

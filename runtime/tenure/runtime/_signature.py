@@ -103,8 +103,7 @@ def _callable(value: object, inside: frozenset[int]) -> str | None:
     if isinstance(value, MethodType):
         return f"method {_value(value.__func__, inside)}"
     if isinstance(value, functools.partial):
-        partial = cast("functools.partial[Any]", value)
-        parts = (partial.func, partial.args, partial.keywords)
+        parts = (value.func, value.args, value.keywords)
         return f"partial {[_value(part, inside) for part in parts]}"
     if isinstance(value, type | BuiltinFunctionType | MethodDescriptorType):
         return f"{getattr(value, '__module__', '')}.{value.__qualname__}"
