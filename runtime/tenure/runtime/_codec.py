@@ -100,9 +100,9 @@ def lower(value: Any, what: str) -> Any:  # noqa: ANN401 - any value
         raise StateTypeError(what, kind) from exc
 
 
-def _lower(value: Any, what: str) -> Any:  # noqa: ANN401 - any value
+def _lower(value: object, what: str) -> Any:  # noqa: ANN401 - any value
     # Never `__class__`, which a proxy may make up.
-    kind: Any = type(value)
+    kind = type(value)
     if kind in _PLAIN:
         return value
     lowering = _LOWERING.get(kind)
@@ -112,7 +112,7 @@ def _lower(value: Any, what: str) -> Any:  # noqa: ANN401 - any value
         name, write, _ = SCALARS[kind]
         written = write(value)
         if written is None:
-            zone = type(value.tzinfo).__qualname__
+            zone = type(getattr(value, "tzinfo", None)).__qualname__
             raise StateTypeError(what, f"{kind.__qualname__} with a {zone}")
         return _extension(_SCALAR, [name, written], what)
     return _lower_registered(value, kind, what)

@@ -79,8 +79,12 @@ def body_of(
     Raises:
         StateTypeError: It holds a value that cannot be kept, named by what it is for.
     """
-    following = chain is not None and chain.head == checkpoint.parent_id
-    is_full = chain is None or not following or chain.worn
+    is_full = (
+        chain is None
+        or chain.head is None
+        or chain.head != checkpoint.parent_id
+        or chain.worn
+    )
     if is_full or chain is None:
         whole = {"state": _state(state), "changed": list(checkpoint.writes)}
         change = pack({**whole, "deleted": checkpoint.deleted}, "state")

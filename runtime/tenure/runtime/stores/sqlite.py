@@ -119,13 +119,17 @@ class SqliteStore:
         directory: Where the files are; it is made if it is not there.
         lease: Seconds of silence after which an owner may be taken for dead, by those
             who do not supersede live ones. One whose process has ended is dead at once.
+        patience: Seconds to wait for another process's transaction on the same file.
     """
 
-    def __init__(self, directory: str | Path, *, lease: float = 30.0) -> None:
+    def __init__(
+        self, directory: str | Path, *, lease: float = 30.0, patience: float = 5.0
+    ) -> None:
         self._directory: Final = Path(directory)
         self._directory.mkdir(parents=True, exist_ok=True)
         self.id: Final = _identity(self._directory / "store-id")
         self.lease: Final = lease
+        self._patience: Final = patience
         self._process = os.getpid()
         self._worker = _new_worker()
         # Used by the worker thread only.
@@ -189,13 +193,11 @@ class SqliteStore:
         facts = _facts(instance, checkpoint, body, until)
 
         def commit(base: sqlite3.Connection) -> None:
-            with _Transaction(base) as transaction:
-                if base.execute(_FENCE, facts).rowcount == 1:
-                    base.execute(_KEEP, facts)
-                    transaction.good = True
-            if not transaction.good:
-                owner = _epoch(base, instance)
-                raise OwnershipLostError("commit", checkpoint.epoch, owner)
+            with _Transaction(base):
+                if base.execute(_FENCE, facts).rowcount != 1:
+                    owner = _epoch(base, instance)
+                    raise OwnershipLostError("commit", checkpoint.epoch, owner)
+                base.execute(_KEEP, facts)
             self._note(instance, body.chain)
 
         return self._ask(instance, commit)
@@ -303,7 +305,7 @@ class SqliteStore:
         if known is not None:
             self._connections.move_to_end(instance)
             return known
-        made = _open(self.path_of(instance))
+        made = _open(self.path_of(instance), self._patience)
         self._connections[instance] = made
         if len(self._connections) > _OPEN:
             self._connections.popitem(last=False)[1].close()
@@ -320,11 +322,10 @@ _inherited: Final[list[Connections]] = []
 
 
 class _Transaction:
-    """`BEGIN IMMEDIATE` to `COMMIT`, or to `ROLLBACK` if it fails or is no good."""
+    """`BEGIN IMMEDIATE` to `COMMIT`, or to `ROLLBACK` if anything is raised."""
 
     def __init__(self, base: sqlite3.Connection) -> None:
         self._base: Final = base
-        self.good: bool = True
 
     def __enter__(self) -> Self:
         self._base.execute("BEGIN IMMEDIATE")
@@ -338,7 +339,7 @@ class _Transaction:
     ) -> None:
         base = self._base
         try:
-            if exc is None and self.good:
+            if exc is None:
                 base.execute("COMMIT")
         finally:
             if base.in_transaction:
@@ -350,10 +351,11 @@ def _new_worker() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(1, thread_name_prefix="tenure-sqlite")
 
 
-def _open(path: Path) -> sqlite3.Connection:
-    made = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+def _open(path: Path, patience: float) -> sqlite3.Connection:
+    made = sqlite3.connect(
+        path, timeout=patience, isolation_level=None, check_same_thread=False
+    )
     try:
-        made.execute("PRAGMA busy_timeout = 5000")
         made.execute("PRAGMA journal_mode = WAL")
         made.execute("PRAGMA synchronous = FULL")
         made.executescript(_SCHEMA)
