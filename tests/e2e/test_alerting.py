@@ -117,6 +117,7 @@ def scraped(tmp_path_factory: pytest.TempPathFactory):
             rules=RULES.read_text(),
         ) as asked,
     ):
+        httpx.post(f"{listening['http']}/v1/traces", json={}).raise_for_status()
         until(lambda: asked.query("tenure:spans_lost:recent"))
         # A rate needs two samples.
         until(lambda: asked.query("rate(tenure_commits_total[10s])"))

@@ -11,7 +11,7 @@ import pytest
 
 from .backends import TENURE, environment
 
-# A limit on the size of a file refuses a write as a full disk does, in the middle of it.
+# A limit on the size of a file refuses a write in its middle, as a full disk does.
 PROGRAM = """
 import asyncio, json, resource, sys
 from opentelemetry import trace
