@@ -222,6 +222,9 @@ def prometheus(
         "--storage.tsdb.path=data",
         f"--web.listen-address={address}",
         "--enable-feature=exemplar-storage",
+        # What fires before Alertmanager is known, a few seconds after the start, is
+        # repeated after a minute otherwise.
+        "--rules.alert.resend-delay=1s",
     ]
     with started("prometheus", command, folder):
         until(

@@ -195,7 +195,7 @@ class Judge:
                 self._doubts.add(f"{where}: the proof of a possible {finding.anomaly}")
 
     def _turn_to(self, run: RunRef) -> None:
-        key = (run.engine, run.workflow, run.instance)
+        key = _identity(run)
         history = self._histories.get(key)
         if history is None:
             history = self._histories[key] = History()
@@ -226,6 +226,15 @@ class Judge:
         successor = History()
         if not history.complete:
             successor.blemishes.add(REBORN)
-        self._histories[run.engine, run.workflow, run.instance] = successor
+        self._histories[_identity(run)] = successor
         self._history = successor
         return successor.admit(operation)
+
+
+def _identity(run: RunRef) -> tuple[str, str, str]:
+    """Return what tells instances apart.
+
+    The engine's name without its version: while a new release is rolled out, two
+    versions own one instance in turn.
+    """
+    return run.engine.partition("/")[0], run.workflow, run.instance
