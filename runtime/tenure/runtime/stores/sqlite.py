@@ -68,8 +68,8 @@ SELECT epoch, run_id, holder, rank, until, position, head, depth, changed, whole
 FROM tenure_instance WHERE instance = ?
 """
 _CLAIM: Final = """
-INSERT INTO tenure_instance VALUES (:instance, 1, :run_id, :holder, :rank, :until, 0, NULL,
-                                    0, 0, 0)
+INSERT INTO tenure_instance VALUES
+(:instance, 1, :run_id, :holder, :rank, :until, 0, NULL, 0, 0, 0)
 ON CONFLICT (instance) DO UPDATE
 SET epoch = epoch + 1, run_id = :run_id, holder = :holder, rank = :rank,
     until = :until
