@@ -186,6 +186,19 @@ async def test_a_holder_replaces_its_own_runs(store: Store) -> None:
     assert (await claimed(store, "b", holder="one", takeover=False)).epoch == 2
 
 
+async def test_a_claim_that_was_overtaken_by_its_holders_next_is_refused(
+    store: Store,
+) -> None:
+    await claimed(store, "a", holder="one", rank=1)
+    owner = await claimed(store, "c", holder="one", rank=3)
+    with pytest.raises(OwnershipLostError):
+        await claimed(store, "b", holder="one", rank=2)
+    await store.commit(NAME, *Tree().grow(owner, "c", None, 1))
+    # Ranks of another holder say nothing.
+    assert (await claimed(store, "d", holder="two", rank=1)).epoch == 3
+    assert (await claimed(store, "e", holder="one", rank=2)).epoch == 4
+
+
 @pytest.mark.parametrize("how", ["final commit", "extend"])
 async def test_an_instance_that_was_given_back_is_free(store: Store, how: str) -> None:
     owner = await claimed(store, "a", holder="one")

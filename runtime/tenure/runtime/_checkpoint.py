@@ -175,6 +175,7 @@ class Store(Protocol):
         run_id: RunId,
         *,
         holder: str = "",
+        rank: int = 0,
         takeover: bool = True,
         expected: Epoch | None = None,
     ) -> Awaitable[Claimed | Held]:
@@ -183,8 +184,10 @@ class Store(Protocol):
         Args:
             instance: Workflow and key, as one name.
             run_id: Who claims.
-            holder: Who decides among its own runs which of them claims: it replaces
-                them. It begins with the process's identity.
+            holder: Who decides among its own runs which of them is the owner. It begins
+                with the process's identity.
+            rank: Rank of the run among those of its holder: it replaces a lower one,
+                and never a higher one, whose claim has overtaken this one.
             takeover: Whether a live owner of another holder is replaced.
             expected: Claim only if this is the newest epoch; 0 if there is none.
 
@@ -193,7 +196,8 @@ class Store(Protocol):
             replaced.
 
         Raises:
-            OwnershipLostError: The newest epoch is not the expected one.
+            OwnershipLostError: The newest epoch is not the expected one, or is that of
+                a higher rank.
             CheckpointError: The store cannot be used.
         """
         ...

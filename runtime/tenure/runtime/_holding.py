@@ -100,6 +100,9 @@ class Holding:
         self._confirmed: Run | None = None
         self._head: str | None = None
 
+    def __repr__(self) -> str:
+        return f"<Instance {self.key!r} of workflow {self.graph.name!r}>"
+
     def snapshot(self) -> StateSnapshot:
         """Return the committed state as it is now."""
         with self._lock:

@@ -96,6 +96,7 @@ class Keeper:
             run.run_id,
             # Of this process's own runs, the one that claimed here is the owner.
             holder=f"{process_id()}/{self._identity}",
+            rank=run.rank,
             takeover=run.policy == "supersede",
             expected=expected,
         )

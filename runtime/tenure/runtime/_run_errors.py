@@ -12,7 +12,7 @@ class WorkflowBusyError(RunError):
         workflow: Name of the workflow.
         instance: Key of the instance.
         owner: Identity of the run that owns it.
-        epoch: That run's epoch.
+        epoch: That run's epoch; 0 if a store has yet to give it one.
     """
 
     def __init__(self, workflow: str, instance: str, owner: str, epoch: int) -> None:

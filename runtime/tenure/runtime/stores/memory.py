@@ -42,6 +42,7 @@ class _Kept:
     epoch: Epoch = NONE
     run_id: RunId = NO_RUN
     holder: str = ""
+    rank: int = 0
     heard: float | None = None  # when the owner was heard last; `None`: not held
     position: int = 0
     head: str | None = None
@@ -70,6 +71,7 @@ class MemoryStore:
         run_id: RunId,
         *,
         holder: str = "",
+        rank: int = 0,
         takeover: bool = True,
         expected: Epoch | None = None,
     ) -> Awaitable[Claimed | Held]:
@@ -77,11 +79,14 @@ class MemoryStore:
         kept = self._instances.setdefault(instance, _Kept())
         if expected is not None and kept.epoch != expected:
             raise OwnershipLostError("claim", expected, kept.epoch)
+        if holder and kept.holder == holder and kept.rank > rank:
+            raise OwnershipLostError("claim", 0, kept.epoch)
         left = self._seconds_left(kept)
         if left > 0 and not takeover and kept.holder != holder:
             return Known(Held(kept.run_id, kept.epoch, left))
         kept.epoch = Epoch(kept.epoch + 1)
-        kept.run_id, kept.holder, kept.heard = run_id, holder, time.monotonic()
+        kept.run_id, kept.holder, kept.rank = run_id, holder, rank
+        kept.heard = time.monotonic()
         return Known(Claimed(kept.epoch, kept.position, kept.head))
 
     def commit(

@@ -52,7 +52,8 @@ _NAME: Final = 120
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS tenure_instance (
     instance TEXT PRIMARY KEY, epoch INTEGER NOT NULL, run_id TEXT NOT NULL,
-    holder TEXT NOT NULL, until REAL, position INTEGER NOT NULL, head TEXT,
+    holder TEXT NOT NULL, rank INTEGER NOT NULL, until REAL,
+    position INTEGER NOT NULL, head TEXT,
     depth INTEGER NOT NULL, changed INTEGER NOT NULL, whole INTEGER NOT NULL
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS tenure_checkpoint (
@@ -63,14 +64,15 @@ CREATE TABLE IF NOT EXISTS tenure_checkpoint (
 );
 """
 _ROW: Final = """
-SELECT epoch, run_id, holder, until, position, head, depth, changed, whole
+SELECT epoch, run_id, holder, rank, until, position, head, depth, changed, whole
 FROM tenure_instance WHERE instance = ?
 """
 _CLAIM: Final = """
-INSERT INTO tenure_instance VALUES (:instance, 1, :run_id, :holder, :until, 0, NULL,
-                                    0, 0, 0)
+INSERT INTO tenure_instance VALUES
+(:instance, 1, :run_id, :holder, :rank, :until, 0, NULL, 0, 0, 0)
 ON CONFLICT (instance) DO UPDATE
-SET epoch = epoch + 1, run_id = :run_id, holder = :holder, until = :until
+SET epoch = epoch + 1, run_id = :run_id, holder = :holder, rank = :rank,
+    until = :until
 """
 _FENCE: Final = """
 UPDATE tenure_instance
@@ -156,16 +158,23 @@ class SqliteStore:
         run_id: RunId,
         *,
         holder: str = "",
+        rank: int = 0,
         takeover: bool = True,
         expected: Epoch | None = None,
     ) -> Awaitable[Claimed | Held]:
         """See `Store.claim`."""
-        facts = {"instance": instance, "run_id": run_id, "holder": holder}
+        facts = {
+            "instance": instance,
+            "run_id": run_id,
+            "holder": holder,
+            "rank": rank,
+        }
 
         def claim(base: sqlite3.Connection) -> Claimed | Held:
             with _Transaction(base):
                 row = base.execute(_ROW, (instance,)).fetchone()
                 _expect(expected, row)
+                _refuse_overtaken(holder, rank, row)
                 held = None if takeover else _held_by_another(row, holder)
                 if held is not None:
                     return held
@@ -173,7 +182,7 @@ class SqliteStore:
             if row is None:
                 self._note(instance, Chain(None, 0, 0, 0))
                 return Claimed(Epoch(1), 0, None)
-            epoch, _, _, _, position, head, *chain = row
+            epoch, _, _, _, _, position, head, *chain = row
             self._note(instance, Chain(head, *chain))
             return Claimed(Epoch(epoch + 1), position, head)
 
@@ -227,7 +236,7 @@ class SqliteStore:
             wanted = checkpoint_id
             if wanted is None:
                 row = base.execute(_ROW, (instance,)).fetchone()
-                wanted = None if row is None else row[5]
+                wanted = None if row is None else row[6]
             found = base.execute(_FIND, (wanted,)).fetchone()
             if found is None:
                 if wanted is not None and checkpoint_id is None:
@@ -389,11 +398,16 @@ def _expect(expected: Epoch | None, row: Sequence[Any] | None) -> None:
         raise OwnershipLostError("claim", expected, epoch)
 
 
+def _refuse_overtaken(holder: str, rank: int, row: Sequence[Any] | None) -> None:
+    if row is not None and holder and row[2] == holder and row[3] > rank:
+        raise OwnershipLostError("claim", 0, row[0])
+
+
 def _held_by_another(row: Sequence[Any] | None, holder: str) -> Held | None:
     """Return who else holds the instance and seems to live."""
     if row is None:
         return None
-    epoch, run_id, held_by, until = row[:4]
+    epoch, run_id, held_by, _, until = row[:5]
     if until is None or held_by == holder or _is_gone(held_by):
         return None
     left = until - time.time()
