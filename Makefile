@@ -17,7 +17,7 @@ E2E := $(VENV)/.tenure-e2e
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test check lint types format bench matrix wheel-test clean
+.PHONY: help demo test chaos check lint types format bench matrix wheel-test clean
 .PHONY: e2e e2e-light
 
 help: ## list the targets
@@ -31,6 +31,10 @@ demo: $(DEMO) ## watch a run lose data, and the detector prove it
 
 test: $(TEST) ## run the tests on the sources
 	$(BIN)/pytest $(ARGS)
+
+chaos: $(TEST) ## stop and kill competing processes for a minute
+	TENURE_CHAOS_SECONDS=$${TENURE_CHAOS_SECONDS:-60} \
+	$(BIN)/pytest tests/runtime/chaos -s $(ARGS)
 
 check: lint types ## everything that reads the sources without running them
 

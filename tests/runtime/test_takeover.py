@@ -571,15 +571,15 @@ async def test_a_timeout_around_a_run_is_one_even_in_its_last_commit(
     gate = gated.hold(kind)
     answered = gated.answered[kind]
 
-    async def let_pass(timeout: asyncio.Timeout) -> None:
+    async def let_pass(limit: asyncio.Timeout) -> None:
         await answered.wait()
-        timeout.reschedule(0)
+        limit.reschedule(0)
         await turns(5)
         gate.set()
 
     with pytest.raises(TimeoutError):
-        async with asyncio.timeout(None) as timeout:
-            letting = asyncio.create_task(let_pass(timeout))
+        async with asyncio.timeout(None) as limit:
+            letting = asyncio.create_task(let_pass(limit))
             await workflow.run("a")
     await letting
     assert (await workflow.run("b")).epoch == 2

@@ -68,7 +68,6 @@ async def with_retries(
         AsyncRetrying,
         retry_if_exception,
         stop_after_attempt,
-        wait_exponential_jitter,
     )
 
     def worth_another(error: BaseException) -> bool:
@@ -78,9 +77,7 @@ async def with_retries(
     trying = AsyncRetrying(
         sleep=sleep,
         stop=stop_after_attempt(retry.attempts),
-        wait=wait_exponential_jitter(
-            initial=retry.wait, max=retry.max_wait, jitter=retry.wait
-        ),
+        wait=lambda state: retry.seconds_before(state.attempt_number + 1),
         retry=retry_if_exception(worth_another),
         reraise=True,
     )

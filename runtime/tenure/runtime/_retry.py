@@ -1,6 +1,7 @@
 """How a failed invocation is tried again."""
 
 import importlib.util
+import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -15,8 +16,9 @@ class Retry:
 
     Attributes:
         attempts: How many attempts there are in all.
-        wait: Seconds before the second attempt; each further wait is up to twice as
-            long.
+        wait: Seconds before the second attempt, at most; each further wait may be twice
+            as long. Half of each is left to chance, so that runs that failed together
+            do not try again together.
         max_wait: Seconds that no wait exceeds.
         on: Exceptions that are worth another attempt, or a function that says so.
             A timeout of the executor raises `TimeoutError`.
@@ -38,6 +40,11 @@ class Retry:
             raise ValueError(f"{self!r}: attempts count from 1, waits from 0 seconds")
         if importlib.util.find_spec("tenacity") is None:
             raise ImportError("Retry needs tenacity: pip install 'tenure[retry]'")
+
+    def seconds_before(self, attempt: int) -> float:
+        """Return how long to wait before an attempt, from the second on."""
+        longest = min(self.max_wait, self.wait * 2.0 ** min(attempt - 2, 64))
+        return random.uniform(longest / 2, longest)  # noqa: S311 - spreads attempts
 
     def covers(self, error: BaseException) -> bool:
         """Say whether `error` is worth another attempt."""

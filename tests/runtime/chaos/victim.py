@@ -1,0 +1,261 @@
+"""Processes that are stopped and killed: started by the tests beside this file.
+
+    victim.py kennel DIRECTORY          forks a victim for each line of its input
+    victim.py pause DIRECTORY STORE     stops itself right before each of its commits
+    victim.py compete DIRECTORY LOG SEED STORE
+
+`STORE` is `fenced`, tenure's own, or `unfenced`: a store that looks whether it owns the
+instance and then writes, which the tests have to catch.
+"""
+
+import asyncio
+import hashlib
+import json
+import os
+import random
+import signal
+import sqlite3
+import sys
+import threading
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from tenure.instrumentation import add_listener
+from tenure.instrumentation.operations import Operation
+from tenure.runtime import (
+    Checkpoint,
+    CheckpointError,
+    OwnershipLostError,
+    SqliteStore,
+    Workflow,
+    WorkflowBuilder,
+    WorkflowBusyError,
+    WorkflowContext,
+    executor,
+)
+from tenure.runtime.stores import _bodies
+
+PAD = "x" * 700
+LEASE = 0.3
+
+
+def link_of(chain: str, count: int) -> str:
+    """Return the next link of the chain that the state of an instance is."""
+    return hashlib.sha256(f"{chain}{count}".encode()).hexdigest()
+
+
+@executor
+async def link(left: int, ctx: WorkflowContext[int, int]) -> None:
+    """Add a link to the chain."""
+    count = ctx.get_state("count", 0) + 1
+    ctx.set_state("count", count)
+    ctx.set_state("chain", link_of(ctx.get_state("chain", ""), count))
+    ctx.set_state("by", [ctx.run_id, int(ctx.epoch)])
+    ctx.set_state("pad", PAD)
+    if left > 1:
+        await ctx.send_message(left - 1)
+    else:
+        await ctx.yield_output(count)
+
+
+class UnfencedStore(SqliteStore):
+    """Looks whether the run owns the instance, and then writes: the negative control."""
+
+    def commit(
+        self,
+        instance: str,
+        checkpoint: Checkpoint,
+        state: Mapping[str, Any],
+        *,
+        final: bool = False,
+    ) -> Awaitable[None]:
+        body = _bodies.body_of(checkpoint, state, None)
+        until = None if final else time.time() + self.lease
+
+        def look(base: sqlite3.Connection) -> None:
+            epoch, valid = base.execute(
+                "SELECT epoch, until FROM tenure_instance WHERE instance = ?",
+                (instance,),
+            ).fetchone()
+            if epoch != checkpoint.epoch or (valid or 0) < time.time():
+                raise OwnershipLostError("commit", checkpoint.epoch, epoch)
+
+        def write(base: sqlite3.Connection) -> None:
+            base.execute("BEGIN IMMEDIATE")
+            base.execute(
+                "UPDATE tenure_instance SET position = position + 1, head = ?, "
+                "until = ? WHERE instance = ?",
+                (checkpoint.checkpoint_id, until, instance),
+            )
+            base.execute(
+                "INSERT INTO tenure_checkpoint SELECT max(position) + 1, ?, ?, ?, ?, "
+                "?, ?, ?, ?, ? FROM (SELECT 0 AS position UNION ALL "
+                "SELECT position FROM tenure_checkpoint)",
+                (
+                    checkpoint.checkpoint_id,
+                    checkpoint.parent_id,
+                    checkpoint.run_id,
+                    checkpoint.epoch,
+                    checkpoint.superstep,
+                    checkpoint.kind,
+                    body.is_full,
+                    body.change,
+                    body.standing,
+                ),
+            )
+            base.execute("COMMIT")
+
+        async def both() -> None:
+            await self._ask(instance, look)
+            await self._ask(instance, write)
+
+        return both()
+
+
+STORES: dict[str, type[SqliteStore]] = {
+    "fenced": SqliteStore,
+    "unfenced": UnfencedStore,
+}
+
+
+def drawn(store: SqliteStore) -> Workflow:
+    builder = WorkflowBuilder("chaos", start=link, store=store)
+    return builder.add_edge(link, link).build()
+
+
+# Killed at a chosen statement.
+
+
+def kennel(directory: str) -> None:
+    """Fork a victim for each line: subdirectory, statement, verb, supersteps.
+
+    Answers each with its exit status. The modules are loaded once, so that hundreds of
+    processes can be killed in some seconds.
+    """
+    for line in sys.stdin:
+        place, statement, verb, steps = line.split()
+        pid = os.fork()
+        if not pid:
+            _die_at(f"{directory}/{place}", int(statement), verb, int(steps))
+        _, status = os.waitpid(pid, 0)
+        print(os.waitstatus_to_exitcode(status), flush=True)
+
+
+def _die_at(directory: str, statement: int, verb: str, steps: int) -> None:
+    """Run, and be killed when SQLite is about to execute a statement of that number."""
+    count = 0
+
+    def note(_sql: str) -> None:
+        nonlocal count
+        count += 1
+        if count == statement:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    class Traced(SqliteStore):
+        def _connection(self, instance: str) -> sqlite3.Connection:
+            base = super()._connection(instance)
+            base.set_trace_callback(note)
+            return base
+
+    async def go() -> None:
+        workflow = drawn(Traced(directory))
+        if verb == "run":
+            await workflow.run(steps)
+        else:
+            await workflow.resume()
+
+    try:
+        asyncio.run(go())
+    except CheckpointError:
+        os._exit(1)
+    os._exit(0)
+
+
+# Stopped right before a commit.
+
+
+def pause(directory: str, kind: str) -> None:
+    """For each line, the key of an instance, run it and stop right before a commit.
+
+    Answers with what became of the commit, after somebody has let it go on.
+    """
+
+    class Stopping(STORES[kind]):  # type: ignore[misc]
+        armed = 0
+
+        def _ask(self, instance: str, question: Callable[..., Any]) -> Awaitable[Any]:
+            if question.__name__ not in ("commit", "write"):
+                return super()._ask(instance, question)
+            self.armed -= 1
+            if self.armed:
+                return super()._ask(instance, question)
+
+            def stopped(base: sqlite3.Connection) -> Any:
+                # To this very thread: it goes no further before all of them stop.
+                signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
+                return question(base)
+
+            return super()._ask(instance, stopped)
+
+    async def go() -> None:
+        store = Stopping(directory, lease=60)
+        workflow = drawn(store)
+        while line := await asyncio.to_thread(sys.stdin.readline):
+            key, commits = line.split()
+            store.armed = int(commits)
+            instance = workflow.instance(key)
+            try:
+                await instance.run(4, on_conflict="supersede")
+            except OwnershipLostError:
+                print("refused", len(instance.state), flush=True)
+            else:
+                print("accepted", len(instance.state), flush=True)
+            workflow.forget(key)
+
+    asyncio.run(go())
+
+
+# Many against each other.
+
+
+def _write_down(file: int) -> Callable[[Operation], None]:
+    """Return a listener that writes each operation as a line of its own."""
+
+    def write(operation: Operation) -> None:
+        line = {"type": type(operation).__name__, **asdict(operation)}
+        os.write(file, f"{json.dumps(line)}\n".encode())
+
+    return write
+
+
+def compete(directory: str, log: str, seed: str, kind: str) -> None:
+    """Run on one instance, again and again, whoever else does."""
+    chance = random.Random(seed)
+    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    add_listener(_write_down(file))
+
+    async def go() -> None:
+        store = STORES[kind](directory, lease=LEASE)
+        workflow = drawn(store)
+        while True:
+            steps = chance.randint(1, 15)
+            policy: Any = chance.choice(["supersede", "supersede", "reject", "wait"])
+            try:
+                if chance.random() < 0.2:
+                    await workflow.resume(on_conflict=policy)
+                else:
+                    await workflow.run(steps, on_conflict=policy)
+            except (OwnershipLostError, WorkflowBusyError):
+                await asyncio.sleep(chance.random() / 100)
+            except CheckpointError as exc:
+                # Somebody was stopped inside a transaction, for longer than we wait.
+                if "locked" not in str(exc):
+                    raise
+
+    asyncio.run(go())
+
+
+if __name__ == "__main__":
+    {"kennel": kennel, "pause": pause, "compete": compete}[sys.argv[1]](*sys.argv[2:])

@@ -1,0 +1,232 @@
+"""Limits: of an attempt's time, of a run's time, of invocations at once."""
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+from tenure.detectors import Detector, Verdict
+from tenure.runtime import (
+    DeadlineError,
+    Executor,
+    ExecutorError,
+    Outcome,
+    Retry,
+    WorkflowBuilder,
+    WorkflowContext,
+    executor,
+    handler,
+)
+from tenure.runtime.testing import turns
+
+
+async def test_an_attempt_that_takes_too_long_ends_with_a_timeout() -> None:
+    cleaned = asyncio.Event()
+
+    @executor(timeout=0.01)
+    async def work(message: str, ctx: WorkflowContext[None, str]) -> None:
+        ctx.set_state("x", 1)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cleaned.set()
+
+    workflow = WorkflowBuilder("w", start=work).build()
+    with pytest.raises(ExecutorError, match="TimeoutError") as caught:
+        await workflow.run("x")
+    assert isinstance(caught.value.__cause__, TimeoutError)
+    assert cleaned.is_set()
+    assert dict(workflow.state) == {}
+
+
+async def test_a_timeout_is_per_attempt_and_worth_another_one() -> None:
+    attempts = 0
+
+    @executor(timeout=0.01, retry=Retry(attempts=3, wait=0, on=TimeoutError))
+    async def work(message: str, ctx: WorkflowContext[None, str]) -> None:
+        nonlocal attempts
+        attempts += 1
+        ctx.set_state(f"attempt {attempts}", attempts)
+        if attempts < 3:
+            await asyncio.Event().wait()
+
+    workflow = WorkflowBuilder("w", start=work).build()
+    await workflow.run("x")
+    assert dict(workflow.state) == {"attempt 3": 3}
+
+
+async def test_a_thread_that_outlives_its_timeout_reaches_nobody(
+    detector: Detector,
+) -> None:
+    go_on, done = threading.Event(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+    attempts = 0
+
+    @executor(timeout=0.05, retry=Retry(attempts=2, wait=0))
+    def work(message: str, ctx: WorkflowContext[None, str]) -> None:
+        nonlocal attempts
+        attempts += 1
+        attempt = attempts
+        if attempt == 1:
+            go_on.wait(20)
+        ctx.set_state("attempt", attempt)
+        if attempt == 1:
+            loop.call_soon_threadsafe(done.set)
+        else:
+            go_on.set()
+
+    workflow = WorkflowBuilder("w", start=work).build()
+    await workflow.run("x")
+    await done.wait()
+    assert dict(workflow.state) == {"attempt": 2}
+    await workflow.run("y")
+    assert dict(workflow.state) == {"attempt": 3}
+    assert detector.verdict is Verdict.CLEAN
+
+
+class Counted(Executor):
+    """Notes how many of its invocations run at once, over all its instances."""
+
+    now = 0
+    most = 0
+    gate: asyncio.Event
+
+    def __init__(self) -> None:
+        super().__init__("counted", concurrency=2)
+
+    @handler
+    async def work(self, message: str, ctx: WorkflowContext[None, str]) -> None:
+        cls = type(self)
+        cls.now += 1
+        cls.most = max(cls.most, cls.now)
+        await cls.gate.wait()
+        cls.now -= 1
+
+
+@pytest.mark.parametrize("factory", [False, True], ids=["shared", "one for each run"])
+async def test_no_more_invocations_run_at_once_than_are_allowed_over_all_runs(
+    factory: bool,
+) -> None:
+    class Mine(Counted):
+        gate = asyncio.Event()
+
+    workflow = WorkflowBuilder("w", start=Mine if factory else Mine()).build()
+    runs = [
+        asyncio.create_task(workflow.instance(f"k{number}").run("x"))
+        for number in range(7)
+    ]
+    await turns(30)
+    assert Mine.now == 2
+    Mine.gate.set()
+    await asyncio.gather(*runs)
+    assert (Mine.most, Mine.now) == (2, 0)
+
+
+async def test_one_executor_has_a_limit_in_each_event_loop() -> None:
+    class Mine(Counted):
+        gate = asyncio.Event()
+
+    workflow = WorkflowBuilder("w", start=Mine()).build()
+    Mine.gate.set()
+    await workflow.instance("here").run("x")
+
+    def elsewhere() -> None:
+        asyncio.run(workflow.instance("there").run("x"))  # type: ignore[arg-type]
+
+    await asyncio.to_thread(elsewhere)
+    await workflow.instance("here").run("x")
+
+
+async def test_a_cancelled_run_gives_its_place_back() -> None:
+    class Mine(Counted):
+        gate = asyncio.Event()
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.concurrency = 1
+
+    workflow = WorkflowBuilder("w", start=Mine()).build()
+    first = asyncio.create_task(workflow.instance("a").run("x"))
+    second = asyncio.create_task(workflow.instance("b").run("x"))
+    await turns(10)
+    first.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    Mine.now -= 1
+    Mine.gate.set()
+    assert (await second).outcome is Outcome.COMPLETED
+
+
+async def test_a_deadline_ends_a_run_and_keeps_the_supersteps_before_it() -> None:
+    @executor
+    async def quick(message: str, ctx: WorkflowContext[str, str]) -> None:
+        ctx.set_state("quick", message)
+        await ctx.send_message(message)
+
+    @executor
+    async def slow(message: str, ctx: WorkflowContext[None, str]) -> None:
+        ctx.set_state("slow", message)
+        await asyncio.Event().wait()
+
+    workflow = WorkflowBuilder("w", start=quick).add_edge(quick, slow).build()
+    with pytest.raises(DeadlineError) as caught:
+        await workflow.run("x", deadline=0.05)
+    assert isinstance(caught.value, TimeoutError)
+    assert (caught.value.deadline, caught.value.superstep) == (0.05, 2)
+    assert dict(workflow.state) == {"quick": "x"}
+
+
+async def test_a_deadline_is_told_from_a_timeout_of_an_executor() -> None:
+    @executor
+    async def work(message: str, ctx: WorkflowContext[None, str]) -> None:
+        raise TimeoutError("of its own")
+
+    workflow = WorkflowBuilder("w", start=work).build()
+    with pytest.raises(ExecutorError, match="of its own"):
+        await workflow.run("x", deadline=5)
+
+
+async def test_a_swallowed_cancellation_does_not_outlive_a_deadline() -> None:
+    rounds = 0
+
+    @executor
+    async def stubborn(message: str, ctx: WorkflowContext[str, Any]) -> None:
+        nonlocal rounds
+        rounds += 1
+        try:
+            await asyncio.sleep(0.05)
+        except asyncio.CancelledError:
+            ctx.set_state("swallowed", rounds)
+        await ctx.send_message(message)
+
+    builder = WorkflowBuilder("w", start=stubborn, max_supersteps=10_000)
+    workflow = builder.add_edge(stubborn, stubborn).build()
+    with pytest.raises(DeadlineError):
+        await workflow.run("x", deadline=0.12)
+    assert rounds < 10
+
+
+async def test_a_deadline_in_the_middle_of_a_fan_out_ends_all_of_it() -> None:
+    ended: list[str] = []
+
+    @executor
+    async def begin(message: str, ctx: WorkflowContext[str, str]) -> None:
+        await ctx.send_message(message)
+
+    def slow(name: str) -> Executor:
+        @executor(id=name)
+        async def work(message: str, ctx: WorkflowContext[None, str]) -> None:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.append(name)
+
+        return work
+
+    workers = [slow(name) for name in "abc"]
+    workflow = WorkflowBuilder("w", start=begin).add_fan_out(begin, workers).build()
+    with pytest.raises(DeadlineError):
+        await workflow.run("x", deadline=0.05)
+    assert sorted(ended) == ["a", "b", "c"]
+    assert not workflow.instance("default").busy
