@@ -23,7 +23,7 @@ from random import Random
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "detectors"))
 
-from models.engine import Telling, place  # noqa: E402
+from models.engine import Place, Telling, place  # noqa: E402
 from models.judging import certain, detect, is_true  # noqa: E402
 from models.shared_map import SharedMap  # noqa: E402
 from models.wire import Wire  # noqa: E402
@@ -68,6 +68,7 @@ class Tally:
     true: Counter[str] = field(default_factory=Counter)
     certain: Counter[str] = field(default_factory=Counter)
     suspected: Counter[str] = field(default_factory=Counter)
+    arrived: Counter[str] = field(default_factory=Counter)
     wrong: int = 0
     judged: int = 0
     clean_over_a_gap: int = 0
@@ -93,11 +94,13 @@ def measure(wire: Wire, telling: Telling, histories: int) -> Tally:
         newest = max((one.seq or 0 for one in arrived), default=0)
         if detector.verdict is Verdict.CLEAN and len(arrived) < newest:
             tally.clean_over_a_gap += 1
-        count(engine, detector, tally)
+        count(engine, detector, {place(one) for one in arrived}, tally)
     return tally
 
 
-def count(engine: SharedMap, detector: Detector, tally: Tally) -> None:
+def count(
+    engine: SharedMap, detector: Detector, arrived: set[Place], tally: Tally
+) -> None:
     """Count the operations that are to blame, and how many of them were found."""
     found: dict[object, bool] = {}
     for one in detector.findings:
@@ -108,6 +111,7 @@ def count(engine: SharedMap, detector: Detector, tally: Tally) -> None:
         where = (truth.anomaly, truth.culprit)
         for name in (truth.anomaly, f"{truth.anomaly}/{truth.variant}"):
             tally.true[name] += 1
+            tally.arrived[name] += truth.culprit in arrived
             tally.certain[name] += found.get(where, False)
             tally.suspected[name] += where in found
 
@@ -139,16 +143,20 @@ def recall(histories: int) -> tuple[str, list[str]]:
             for one in [tallies["full", loss, window]]
         ]
         before = PROTOTYPE[loss]
+        came = sum(tallies["full", loss, 5].arrived[name] for name in LOST_WRITES)
+        right = sum(tallies["full", loss, 5].certain[name] for name in LOST_WRITES)
         rows.append([
             percent(loss),
             f"**{ours[0]}**",
             f"**{ours[1]}**",
+            percent(right / came),
             *(percent(share) for share in before),
         ])
     head = [
         "loss",
         "in order",
         "out of order",
+        "same, of what arrived",
         "prototype, with W",
         "same, out of order",
         "prototype, history only",

@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Final
@@ -72,7 +72,7 @@ class Model(ThreadingHTTPServer):
         self.may_stop: Final = threading.Event()
 
 
-def told(app: httpx.Client, question: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def told(app: httpx.Client, question: str) -> Generator[tuple[str, dict[str, Any]]]:
     """Ask, and return the events; closing the iterator disconnects."""
     with app.stream("GET", "/answers", params={"question": question}) as response:
         name = ""

@@ -73,7 +73,8 @@ def main() -> None:
     Detector(announce=["metric"]).feed(violation())
     if sys.argv[1:] == ["serve"]:
         server, _ = start_http_server(0, "127.0.0.1")
-        print(f"127.0.0.1:{server.server_port}", flush=True)
+        sys.stdout.write(f"127.0.0.1:{server.server_port}\n")
+        sys.stdout.flush()
         while not threading.Event().wait(0.1):
             asyncio.run(runs())
     asyncio.run(runs())

@@ -234,3 +234,25 @@ def test_jobs_that_rules_name_are_scraped():
     for alert in ALERTS.values():
         for listed in re.findall(r'job=~"([^"]+)"', alert["expr"]):
             assert set(listed.split("|")) <= jobs
+
+
+def test_alerts_are_tried_on_series_that_exist(known: Series):
+    played = read("tests/deploy/rules.test.yml")["tests"]
+    series = [
+        each["series"] for test in played for each in test.get("input_series", ())
+    ]
+    assert series
+    for each in series:
+        ((name, labels),) = asked_by(each).labels.items()
+        assert name in known
+        assert labels - BY_SCRAPING <= known[name], each
+
+
+def test_every_alert_is_tried():
+    tried = {
+        each["alertname"]
+        for test in read("tests/deploy/rules.test.yml")["tests"]
+        for each in test["alert_rule_test"]
+        if each.get("exp_alerts")
+    }
+    assert tried == set(ALERTS)

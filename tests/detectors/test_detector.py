@@ -350,3 +350,13 @@ def test_an_empty_discard_without_owner_says_nothing():
     )
 
     assert found == ()
+
+
+def test_two_versions_of_an_engine_may_own_the_same_instance():
+    old = RunRef("engine/1.0", "press", "c42", "r1", 1, "p1")
+    new = replace(old, engine="engine/1.1", run_id="r2", process="p2")
+    detector = Detector(announce=())
+    for run in (old, new):
+        owner = Owner(run.epoch, run.run_id)
+        detector.feed(Claim(run=run, seq=1, owner=owner))
+    assert [one.anomaly for one in detector.findings] == ["epoch-reuse"]

@@ -99,3 +99,67 @@ def test_a_violation_in_a_second_instance_is_found_although_its_positions_repeat
     (found,) = scene.discard(1, {"a": 2})
 
     assert found.severity == "violation"
+
+
+def test_an_operation_without_its_owner_may_be_stale_where_something_is_missing(scene):
+    scene.claim(2)
+    scene.skip(1)
+    scene.commit(2, {}, owner=None)
+    scene.release(2)
+
+    assert "press/i: who owned the instance when an operation did not say so" in (
+        scene.detector.missing
+    )
+
+
+def test_an_operation_without_its_owner_is_judged_where_nothing_is_missing(scene):
+    scene.claim(1)
+    scene.commit(1, {}, owner=None)
+    scene.release(1)
+
+    assert scene.detector.verdict == "clean"
+
+
+def test_another_process_may_own_what_an_operation_does_not_say(scene):
+    scene.claim(1)
+    scene.commit(1, {}, owner=None)
+    scene.release(1)
+    play(scene, 2, process="q")
+
+    assert scene.detector.missing == (
+        "press/i: who owned the instance when an operation did not say so",
+    )
+
+
+def test_parents_that_were_forgotten_matter_to_another_process_only(scene, monkeypatch):
+    monkeypatch.setattr("tenure.detectors._history.MAX_CHECKPOINTS", 2)
+    scene.claim(1)
+    for number in range(4):
+        scene.save(1, f"c{number + 1}", parent=f"c{number}")
+    scene.release(1)
+    assert scene.detector.verdict == "clean"
+
+    play(scene, 2, process="q")
+    assert scene.detector.missing == (
+        "press/i: parents of checkpoints forgotten for want of room",
+    )
+
+
+def test_a_commit_that_lists_one_of_its_own_pairs_lists_every_foreign_one(scene):
+    scene.claim(1)
+    scene.commit(1, {"a": 1}, omitted=40)
+    scene.release(1)
+
+    assert scene.detector.verdict == "clean"
+
+
+def test_a_commit_whose_listed_pairs_are_all_foreign_may_hide_others(scene):
+    scene.claim(1)
+    scene.release(1)
+    scene.claim(2)
+    scene.commit(2, {"a": 1}, omitted=40, inherited=(1,))
+    scene.release(2)
+
+    assert scene.detector.missing == (
+        "press/i: keys that a commit did not list, and who staged them",
+    )

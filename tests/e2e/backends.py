@@ -1,5 +1,6 @@
 """Real programs on loopback: started on free ports, asked until they answer, ended."""
 
+import importlib.util
 import json
 import os
 import queue
@@ -11,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,7 +22,11 @@ import yaml
 ROOT = Path(__file__).parents[2]
 DEMO = ROOT / "deploy" / "demo"
 DEBIAN = ROOT / ".venvs" / "debian" / "usr" / "bin"
-TENURE = [sys.executable, "-c", "import sys; from tenure.cli import main; sys.exit(main())"]
+TENURE = [
+    sys.executable,
+    "-c",
+    "import sys; from tenure.cli import main; sys.exit(main())",
+]
 PATIENCE = 30.0
 _T = TypeVar("_T")
 
@@ -36,13 +41,21 @@ def program(*names: str) -> str:
     raise AssertionError(f"none of {names} is installed: use make e2e")
 
 
+def compose() -> str:
+    """Return Docker Compose, not the wrapper of its package, which hides failures."""
+    found = importlib.util.find_spec("compose")
+    assert found is not None, "use make e2e"
+    assert found.origin is not None
+    return str(Path(found.origin).with_name("docker-compose"))
+
+
 def until(
     ask: Callable[[], _T],
     accept: Callable[[_T], object] = bool,
     *,
     patience: float = PATIENCE,
 ) -> _T:
-    """Ask a backend until its answer is accepted: what was sent arrives when it does."""
+    """Ask a backend until its answer is accepted; what was sent takes its time."""
     deadline = time.monotonic() + patience
     pause = threading.Event()
     while True:
@@ -77,7 +90,7 @@ class Running:
     def __init__(self, process: subprocess.Popen[str], log: Path) -> None:
         self.process = process
         self.log = log
-        self.lines: queue.Queue[str] = queue.Queue()
+        self.lines: queue.Queue[str | None] = queue.Queue()  # None: it has ended
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -85,13 +98,16 @@ class Running:
         assert self.process.stdout is not None
         for line in self.process.stdout:
             self.lines.put(line.rstrip("\n"))
+        self.lines.put(None)
 
     def line(self, patience: float = PATIENCE) -> str:
         """Return the next line; fail with the log if there is none in time."""
         try:
-            return self.lines.get(timeout=patience)
+            line = self.lines.get(timeout=patience)
         except queue.Empty:
-            raise AssertionError(f"silent: {self.log.read_text()}") from None
+            line = None
+        assert line is not None, f"it says no more: {self.log.read_text()}"
+        return line
 
     def end(self, how: signal.Signals = signal.SIGTERM) -> int:
         if self.process.poll() is None:
@@ -103,6 +119,10 @@ class Running:
             raise
         finally:
             self._reader.join(PATIENCE)
+            for pipe in (self.process.stdin, self.process.stdout):
+                assert pipe is not None
+                with suppress(BrokenPipeError):
+                    pipe.close()
 
 
 @contextmanager
@@ -116,6 +136,7 @@ def started(
             command,
             env=environment(**variables),
             cwd=folder,
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,
@@ -127,10 +148,8 @@ def started(
     finally:
         running.end()
         # What it has started, such as the workers of a server, ends with it.
-        try:
+        with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
 
 
 class Prometheus:
@@ -160,7 +179,7 @@ class Prometheus:
 
 
 def quick(text: str) -> str:
-    """Shorten every duration of the rules, so that what ends after minutes ends here."""
+    """Shorten the durations of the rules: what ends after minutes ends here."""
     for minutes, seconds in {"[10m]": "[12s]", "offset 10m": "offset 12s"}.items():
         assert minutes in text
         text = text.replace(minutes, seconds)
@@ -203,6 +222,9 @@ def prometheus(
         "--storage.tsdb.path=data",
         f"--web.listen-address={address}",
         "--enable-feature=exemplar-storage",
+        # What fires before Alertmanager is known, a few seconds after the start, is
+        # repeated after a minute otherwise.
+        "--rules.alert.resend-delay=1s",
     ]
     with started("prometheus", command, folder):
         until(
@@ -239,9 +261,7 @@ def alertmanager(folder: Path, pager: str) -> Iterator[str]:
 
 
 @contextmanager
-def watch(
-    folder: Path, *options: str
-) -> Iterator[tuple[Running, dict[str, str]]]:
+def watch(folder: Path, *options: str) -> Iterator[tuple[Running, dict[str, str]]]:
     """Start the sidecar, and say where it listens."""
     command = [*TENURE, "watch", "--grpc-port", "0", "--http-port", "0", "--json"]
     with started("watch", [*command, *options], folder) as running:

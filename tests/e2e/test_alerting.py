@@ -1,9 +1,12 @@
 """From a race in an application to the pager, with real programs all the way.
 
-application ─ OTLP ─▶ rotel ─ OTLP ─▶ tenure watch ◀─ Prometheus ─▶ Alertmanager ─▶ pager
+application ─ OTLP ─▶ rotel ─ OTLP ─▶ tenure watch
+                                          ▲
+                                      Prometheus ─▶ Alertmanager ─▶ pager
 """
 
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import httpx
@@ -60,9 +63,10 @@ def test_a_race_reaches_the_pager_and_is_resolved_and_clean_traffic_is_not(
             until(asked.firing, lambda firing: "TenureOwnershipViolation" in firing)
             told = {pager.line(), pager.line()}
 
-        engine = "tenure_engine=agent-framework/1.23.0 tenure_workflow_name=answers"
+        engine = f"tenure_engine=agent-framework/{version('agent-framework-core')}"
+        about = f"[critical] {engine} tenure_workflow_name=answers"
         assert {line.split(":")[0] for line in told} == {
-            f"firing TenureOwnershipViolation [critical] {engine} tenure_anomaly={anomaly}"
+            f"firing TenureOwnershipViolation {about} tenure_anomaly={anomaly}"
             for anomaly in ("stale-discard", "leaked-write")
         }
         assert all("docs/runbooks/ownership-violation.md" in line for line in told)
@@ -113,6 +117,7 @@ def scraped(tmp_path_factory: pytest.TempPathFactory):
             rules=RULES.read_text(),
         ) as asked,
     ):
+        httpx.post(f"{listening['http']}/v1/traces", json={}).raise_for_status()
         until(lambda: asked.query("tenure:spans_lost:recent"))
         # A rate needs two samples.
         until(lambda: asked.query("rate(tenure_commits_total[10s])"))

@@ -3,7 +3,7 @@
 import subprocess
 from pathlib import Path
 
-from .backends import ROOT, program
+from .backends import ROOT, compose, program
 
 
 def run(*command: str) -> subprocess.CompletedProcess[str]:
@@ -22,7 +22,13 @@ def test_compose_reads_its_file_with_every_profile():
     compose = program("docker-compose")
     succeed(compose, "--file", "docker-compose.yml", "--profile", "*", "config", "-q")
     listed = succeed(
-        compose, "--file", "docker-compose.yml", "--profile", "*", "config", "--services"
+        compose,
+        "--file",
+        "docker-compose.yml",
+        "--profile",
+        "*",
+        "config",
+        "--services",
     )
     assert {"jaeger", "collector", "watch", "grafana", "race"} <= set(listed.split())
 
@@ -31,7 +37,9 @@ def test_compose_would_notice_a_mistake(tmp_path: Path):
     broken = (ROOT / "docker-compose.yml").read_text().replace("command:", "comand:", 1)
     (tmp_path / "docker-compose.yml").write_text(broken)
     file = str(tmp_path / "docker-compose.yml")
-    assert run(program("docker-compose"), "--file", file, "config", "-q").returncode
+    done = run(compose(), "--file", file, "config", "--quiet")
+    assert done.returncode
+    assert "comand" in done.stderr
 
 
 def test_promtool_reads_the_configuration_and_the_rules():
@@ -51,7 +59,9 @@ def test_a_rule_that_fires_too_late_would_be_noticed(tmp_path: Path):
     rules = (ROOT / "deploy/prometheus/rules/tenure.yml").read_text()
     born = "(tenure_violations_total unless tenure_violations_total offset 10m)"
     assert born in rules
-    (tmp_path / "rules.yml").write_text(rules.replace(born, "tenure_violations_total > 99"))
+    (tmp_path / "rules.yml").write_text(
+        rules.replace(born, "tenure_violations_total > 99")
+    )
     told = (ROOT / "tests/deploy/rules.test.yml").read_text()
     path = "../../deploy/prometheus/rules/tenure.yml"
     assert path in told

@@ -382,3 +382,18 @@ def test_the_page_needs_nothing_from_elsewhere(tmp_path: Path) -> None:
     assert "new EventSource(" in page.text
     assert "//" not in page.text.replace("    // ", "")
     assert unasked.status_code == 400
+
+
+def test_impatient_readers_are_counted() -> None:
+    program = [sys.executable, "-W", "error", str(APP.with_name("impatient.py"))]
+    done = subprocess.run(
+        [*program, "--engine", "tenure", "--read", "block", "--readers", "3"],
+        capture_output=True,
+        encoding="utf-8",
+        timeout=50,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    counts = "lost 0, leaked 0, foreign words 0, refused 0"
+    assert done.stdout.splitlines()[0].endswith(f" block: 3 readers: {counts}")
+    assert done.stdout.splitlines()[-1] == "  clean"

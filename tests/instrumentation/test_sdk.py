@@ -3,6 +3,7 @@
 OpenTelemetry's providers are global and can be set once, hence the processes.
 """
 
+import gzip
 import json
 import os
 import subprocess
@@ -32,10 +33,13 @@ class Receiver:
         self._lock = threading.Lock()
         self.endpoint = ""
         self.batches: list[dict] = []
+        self.headers: list[dict[str, str]] = []
+        self.asked = threading.Event()
 
     def take(self, message) -> None:
         with self._lock:
             self.batches.append(MessageToDict(message))
+        self.asked.set()
 
     def spans(self) -> list[dict]:
         return [
@@ -88,9 +92,13 @@ def http_receiver() -> Iterator[Receiver]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             message = requests[self.path]()
-            message.ParseFromString(
-                self.rfile.read(int(self.headers["Content-Length"]))
-            )
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            if self.headers.get("Content-Encoding") == "gzip":
+                body = gzip.decompress(body)
+            message.ParseFromString(body)
+            receiver.headers.append({
+                name.lower(): value for name, value in self.headers.items()
+            })
             receiver.take(message)
             self.send_response(200)
             self.end_headers()
@@ -553,3 +561,115 @@ def test_the_sdk_that_is_disabled_emits_nothing(http_receiver: Receiver):
     )
 
     assert http_receiver.spans() == []
+
+
+def test_headers_compression_and_limits_come_from_the_environment(
+    http_receiver: Receiver,
+):
+    succeed(
+        SIGNALS
+        + """
+configure_otlp()
+tracer = trace.get_tracer("test")
+tracer.start_span("full", attributes={str(n): n for n in range(9)}).end()
+""",
+        OTEL_EXPORTER_OTLP_ENDPOINT=http_receiver.endpoint,
+        OTEL_EXPORTER_OTLP_PROTOCOL="http/protobuf",
+        OTEL_EXPORTER_OTLP_HEADERS="authorization=Bearer%20x",
+        OTEL_EXPORTER_OTLP_COMPRESSION="gzip",
+        OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT="3",
+    )
+
+    assert {each["authorization"] for each in http_receiver.headers} == {"Bearer x"}
+    assert {each["content-encoding"] for each in http_receiver.headers} == {"gzip"}
+    (span,) = http_receiver.spans()
+    assert len(span["attributes"]) == 3
+    assert span["droppedAttributesCount"] == 6
+
+
+def test_the_environment_chooses_the_sampler(http_receiver: Receiver):
+    succeed(
+        SIGNALS + "configure_otlp(); emit()",
+        OTEL_EXPORTER_OTLP_ENDPOINT=http_receiver.endpoint,
+        OTEL_EXPORTER_OTLP_PROTOCOL="http/protobuf",
+        OTEL_TRACES_SAMPLER="always_off",
+    )
+
+    assert http_receiver.spans() == []
+    assert http_receiver.log_names() == {"it.happened"}
+
+
+@pytest.mark.parametrize(
+    ("variable", "other"),
+    [
+        ("OTEL_BSP_SCHEDULE_DELAY", "OTEL_METRICS_EXPORTER"),
+        ("OTEL_METRIC_EXPORT_INTERVAL", "OTEL_TRACES_EXPORTER"),
+    ],
+)
+def test_the_environment_says_how_often_something_is_exported(
+    http_receiver: Receiver, variable: str, other: str
+):
+    # Nothing is flushed: what arrives while the process lives was sent in time.
+    script = SIGNALS + "configure_otlp(); emit(); import sys; sys.stdin.read()"
+    clean = {
+        name: value for name, value in os.environ.items() if not name.startswith("OTEL")
+    }
+    settings = {
+        "OTEL_EXPORTER_OTLP_ENDPOINT": http_receiver.endpoint,
+        "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
+        "OTEL_LOGS_EXPORTER": "none",
+        other: "none",
+        variable: "50",
+    }
+    with subprocess.Popen(
+        [sys.executable, "-c", script],
+        env={**clean, **settings},
+        stdin=subprocess.PIPE,
+    ) as process:
+        try:
+            # By default a batch of spans waits five seconds, and metrics a minute.
+            assert http_receiver.asked.wait(4)
+            assert process.poll() is None
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize(
+    ("value", "counted"), [(None, True), ("true", True), ("false", False)]
+)
+def test_what_is_exported_is_counted_unless_the_environment_says_no(
+    http_receiver: Receiver, value: str | None, counted: bool
+):
+    told = succeed(
+        SIGNALS
+        + """
+import json
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+reader = InMemoryMetricReader()
+metrics.set_meter_provider(MeterProvider([reader]))
+telemetry = configure_otlp()
+emit(7)
+assert telemetry.force_flush()
+print(json.dumps({
+    metric.name: [point.value for point in metric.data.data_points]
+    for resource in reader.get_metrics_data().resource_metrics
+    for scope in resource.scope_metrics
+    for metric in scope.metrics
+    if metric.name.endswith((".exported", ".processed"))
+}))
+""",
+        OTEL_EXPORTER_OTLP_ENDPOINT=http_receiver.endpoint,
+        OTEL_EXPORTER_OTLP_PROTOCOL="http/protobuf",
+        **(
+            {} if value is None else {"OTEL_PYTHON_SDK_INTERNAL_METRICS_ENABLED": value}
+        ),
+    )
+
+    expected = {
+        "otel.sdk.exporter.span.exported": [7],
+        "otel.sdk.exporter.log.exported": [1],
+        "otel.sdk.processor.span.processed": [7],
+        "otel.sdk.processor.log.processed": [1],
+    }
+    assert json.loads(told) == (expected if counted else {})

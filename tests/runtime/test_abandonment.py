@@ -409,3 +409,31 @@ async def test_a_run_that_is_cancelled_before_its_first_step_gives_its_claim_bac
     outcomes = [one.outcome for one in operations if isinstance(one, Release)]
     assert outcomes == [Outcome.CANCELLED]
     await next_run_succeeds(workflow, held)
+
+
+async def test_a_traceback_that_is_kept_does_not_keep_a_cancelled_readers_run_alive(
+    workflow: Workflow, held: HeldExecutor, operations: list[Operation]
+) -> None:
+    kept: list[BaseException] = []
+
+    async def read() -> None:
+        try:
+            async for _ in workflow.stream("a"):
+                pass
+        except asyncio.CancelledError as error:
+            kept.append(error)
+
+    gc.disable()
+    try:
+        reader = asyncio.create_task(read())
+        await held.staged["a"].wait()
+        reader.cancel()
+        await reader
+        # As a task group does: it keeps the exception, not the frames of the reader.
+        kept[0].__traceback__ = kept[0].__traceback__.tb_next  # type: ignore[union-attr]
+        await held.ended["a"].wait()
+    finally:
+        gc.enable()
+    await turns(3)
+    [trigger] = [one.trigger for one in operations if isinstance(one, Discard)]
+    assert trigger is Trigger.REFCOUNT

@@ -175,9 +175,8 @@ async def test_bad_input_is_refused_before_the_instance_is_claimed() -> None:
 
 def test_a_stream_needs_a_running_loop_when_it_is_read() -> None:
     stream = counting(2).stream(1)
-    step = stream.__anext__()
     with pytest.raises(EventLoopError, match="no asyncio event loop"):
-        step.send(None)
+        stream.__anext__()
 
 
 def test_a_stream_cannot_go_on_in_another_loop() -> None:

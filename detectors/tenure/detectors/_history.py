@@ -7,8 +7,18 @@ here: whatever is said about order is said from positions counted by one process
 from collections import OrderedDict
 from typing import Final
 
+from tenure.detectors._blemishes import (
+    FORGOTTEN,
+    TARDY,
+    UNLISTED,
+    UNNUMBERED,
+    UNOWNED,
+    UNTOLD,
+    ranges,
+)
 from tenure.detectors._messages import Messages
 from tenure.detectors._sequence import Sequence
+from tenure.detectors._silence import Silence
 from tenure.detectors._steps import Superstep, Supersteps
 from tenure.detectors._tenure import Tenure, precedes
 from tenure.instrumentation.operations import (
@@ -39,15 +49,6 @@ MAX_CHECKPOINTS: Final = 64
 MAX_READS: Final = 64
 """How many pairs of reader and writer are remembered per instance."""
 
-UNNUMBERED: Final = "positions of operations"
-UNLISTED: Final = "keys that a commit did not list, and who staged them"
-UNTOLD: Final = "keys that executors of one superstep read or staged"
-FORGOTTEN: Final = "epochs, processes or supersteps forgotten for want of room"
-TARDY: Final = "messages that arrived after the end of their run"
-UNOWNED: Final = "who owned the instance when an operation did not say so"
-REBORN: Final = "part of an earlier instance of the same identity"
-
-
 _ACTS: Final = (Commit, Discard, CheckpointSave, Late, ForeignRead)
 """What may be stale, and shows it by its owner."""
 
@@ -64,7 +65,6 @@ class History:
         "_process",
         "_sequence",
         "_sequences",
-        "_spoken",
         "_unnumbered",
         "_unowned",
         "blemishes",
@@ -72,8 +72,7 @@ class History:
         "dirty_reads",
         "messages",
         "newest",
-        "quiet_since",
-        "reported_silent",
+        "silence",
         "steps",
         "tenures",
     )
@@ -94,11 +93,8 @@ class History:
         self.messages: Messages | None = None
         # For each reader's and writer's epoch, a read; `None` until there is one.
         self.dirty_reads: dict[tuple[int, int], ForeignRead] | None = None
-        # Since when nothing has arrived, on the caller's clock, and how far it had.
-        self.quiet_since = 0.0
-        # Whether that has been told since something arrived.
-        self.reported_silent = False
-        self._spoken: tuple[int, ...] = ()
+        # For how long nothing has arrived, on the caller's clock.
+        self.silence: Final = Silence()
         self._unnumbered = 0
         # Whether something was told without the owner: another process may have it.
         self._unowned = False
@@ -324,20 +320,13 @@ class History:
         sequence = self._sequences.get(process)
         if sequence is None or sequence.blurred_at(first.seq):
             return (f"what process {process} told long ago",)
-        return _ranges(sequence.gaps(first.seq, last.seq), process)
+        return ranges(sequence.gaps(first.seq, last.seq), process)
 
-    def silent(self, now: float) -> float:
-        """Say for how long nothing has arrived, on the caller's clock.
-
-        Args:
-            now: The time; what has arrived since the last call counts as arriving now.
-        """
+    @property
+    def arrived(self) -> tuple[int, ...]:
+        """How much has arrived; it changes with every operation."""
         numbered = [one.received for one in list(self._sequences.values())]
-        spoken = (self._unnumbered, *numbered)
-        if spoken != self._spoken or now < self.quiet_since:
-            self._spoken, self.quiet_since = spoken, now
-            self.reported_silent = False
-        return now - self.quiet_since
+        return (self._unnumbered, *numbered)
 
     # Answering the verdict.
 
@@ -357,7 +346,7 @@ class History:
         if self._lost_children and len(self._sequences) > 1:
             found.append("parents of checkpoints forgotten for want of room")
         for process, sequence in list(self._sequences.items()):
-            found.extend(_ranges(sequence.gaps(), process))
+            found.extend(ranges(sequence.gaps(), process))
             if sequence.blurred_at(1):
                 found.append(f"what process {process} told long ago")
         unclaimed = sorted(
@@ -406,12 +395,3 @@ class History:
 
 def _epoch(claim: Claim) -> int:
     return claim.run.epoch
-
-
-def _ranges(gaps: list[tuple[int, int]], process: str) -> tuple[str, ...]:
-    return tuple(
-        f"seq {low} of process {process}"
-        if low == high
-        else f"seq {low}-{high} of process {process}"
-        for low, high in gaps
-    )

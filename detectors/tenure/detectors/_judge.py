@@ -10,7 +10,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final
 
-from tenure.detectors._history import REBORN, History
+from tenure.detectors._blemishes import REBORN
+from tenure.detectors._history import History
 from tenure.detectors._policy import SeverityPolicy
 from tenure.detectors._rules import RULES, SILENCE_RULES
 from tenure.detectors.anomalies import Certainty, Severity
@@ -134,13 +135,13 @@ class Judge:
         """
         found: tuple[Finding, ...] = ()
         for history in self._histories.values():
-            quiet = history.silent(now)
-            if quiet < silence or history.reported_silent:
+            quiet = history.silence.until(now, history.arrived)
+            if quiet < silence or history.silence.reported:
                 continue
             more = tuple(
                 finding for rule in SILENCE_RULES for finding in rule(history, quiet)
             )
-            history.reported_silent = bool(more)
+            history.silence.reported = bool(more)
             found += more
         # No doubt is left behind: a release that is missing keeps the verdict from
         # being clean by itself, and one that comes late puts everything right.
@@ -194,7 +195,7 @@ class Judge:
                 self._doubts.add(f"{where}: the proof of a possible {finding.anomaly}")
 
     def _turn_to(self, run: RunRef) -> None:
-        key = (run.engine, run.workflow, run.instance)
+        key = _identity(run)
         history = self._histories.get(key)
         if history is None:
             history = self._histories[key] = History()
@@ -225,6 +226,15 @@ class Judge:
         successor = History()
         if not history.complete:
             successor.blemishes.add(REBORN)
-        self._histories[run.engine, run.workflow, run.instance] = successor
+        self._histories[_identity(run)] = successor
         self._history = successor
         return successor.admit(operation)
+
+
+def _identity(run: RunRef) -> tuple[str, str, str]:
+    """Return what tells instances apart.
+
+    The engine's name without its version: while a new release is rolled out, two
+    versions own one instance in turn.
+    """
+    return run.engine.partition("/")[0], run.workflow, run.instance

@@ -1,6 +1,6 @@
 """What is remembered of messages: sent and not received, and received, run by run.
 
-Pure and bounded, and empty unless an engine tells messages.
+Pure and bounded. Empty unless an engine tells messages, but for discards.
 """
 
 from collections.abc import Callable

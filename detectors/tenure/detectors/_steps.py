@@ -73,17 +73,20 @@ def conflicts(executions: Sequence[Execute]) -> Conflicts:
 
 
 def _disjoint(executions: Sequence[Execute]) -> bool:
-    """Say whether no key at all was touched twice, but for reads: the ordinary case."""
-    staged: set[str] = set()
-    read: set[str] = set()
-    count = 0
+    """Say whether no executor touched what another staged: the ordinary case."""
+    stagers: dict[str, str] = {}
     for one in executions:
-        if one.writes is not None and one.writes.pairs:
-            count += len(one.writes.pairs)
-            staged.update([key for key, _ in one.writes.pairs])
-        if one.reads and not one.isolated:
-            read.update(one.reads)
-    return len(staged) == count and staged.isdisjoint(read)
+        executor = one.executor
+        if one.writes is not None:
+            for key, _ in one.writes.pairs:
+                if stagers.setdefault(key, executor) != executor:
+                    return False
+    return not any(
+        stagers.get(key, one.executor) != one.executor
+        for one in executions
+        if one.reads and not one.isolated
+        for key in one.reads
+    )
 
 
 def _stagings(executions: Sequence[Execute]) -> dict[str, list[Execute]]:

@@ -6,7 +6,6 @@ This module needs `tenure[otlp]`.
 import os
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar, final
 
 # ruff: noqa: TID251 - the part of sdk.py that is loaded when it is used
@@ -16,14 +15,20 @@ from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 from opentelemetry.sdk.resources import SERVICE_NAME, Resource
-from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import (
     BatchSpanProcessor,
     SpanExporter,
-    SpanExportResult,
 )
 
 from tenure.instrumentation import _otlp_variables as variables
+from tenure.instrumentation._losses import (
+    CountingLogExporter,
+    CountingSpanExporter,
+    Exports,
+    counting_losses,
+    losses_counted,
+)
 from tenure.instrumentation._otlp_variables import Signal, Transport
 from tenure.instrumentation.errors import TelemetryConfigError
 from tenure.instrumentation.sampler import RecordOwnership, from_environment
@@ -34,40 +39,9 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace.sampling import Sampler
     from opentelemetry.util.types import AttributeValue
 
-_INTERNAL_METRICS: Final = "OTEL_PYTHON_SDK_INTERNAL_METRICS_ENABLED"
 _T = TypeVar("_T")
-
-
-@final
-class CountingSpanExporter(SpanExporter):
-    """Count the spans of failed exports, of which the SDK tells nobody but the log.
-
-    Args:
-        exporter: What exports.
-    """
-
-    def __init__(self, exporter: SpanExporter) -> None:
-        self._exporter: Final = exporter
-        # Written by the one thread that holds the batch processor's export lock.
-        self.lost = 0
-
-    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        """Export `spans` and count them if that fails."""
-        result = SpanExportResult.FAILURE
-        try:
-            result = self._exporter.export(spans)
-        finally:
-            if result is not SpanExportResult.SUCCESS:
-                self.lost += len(spans)
-        return result
-
-    def shutdown(self) -> None:
-        """Shut the exporter down."""
-        self._exporter.shutdown()
-
-    def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Flush the exporter."""
-        return self._exporter.force_flush(timeout_millis)
+_NOT_ASKED: Final = metrics.NoOpMeterProvider()
+"""For exporters: they would count what they lose as delivered."""
 
 
 def resource(
@@ -185,14 +159,14 @@ class Pipelines:
         if variables.exported(Signal.TRACES):
             meters = self.meter_provider or metrics.get_meter_provider()
             size = _queue_size("OTEL_BSP_MAX_QUEUE_SIZE", self._max_queue_size)
-            with _losses_counted():
-                exporter = CountingSpanExporter(
-                    _exporter(Signal.TRACES, partial(_span_exporter, meters))
+            exporter = CountingSpanExporter(
+                _exporter(Signal.TRACES, _span_exporter),
+                _exports(Signal.TRACES, "span", meters),
+            )
+            with counting_losses(), _naming("OTEL_BSP_"):
+                batching = BatchSpanProcessor(
+                    exporter, max_queue_size=size, meter_provider=meters
                 )
-                with _naming("OTEL_BSP_"):
-                    batching = BatchSpanProcessor(
-                        exporter, max_queue_size=size, meter_provider=meters
-                    )
             self.span_exporter = exporter
             provider.add_span_processor(batching)
         return provider
@@ -209,31 +183,16 @@ class Pipelines:
         if variables.exported(Signal.LOGS):
             meters = self.meter_provider or metrics.get_meter_provider()
             size = _queue_size("OTEL_BLRP_MAX_QUEUE_SIZE", self._max_queue_size)
-            with _losses_counted():
-                exporter = _exporter(Signal.LOGS, partial(_log_exporter, meters))
-                with _naming("OTEL_BLRP_"):
-                    batching = BatchLogRecordProcessor(
-                        exporter, max_queue_size=size, meter_provider=meters
-                    )
+            exporter = _exporter(Signal.LOGS, _log_exporter)
+            exports = _exports(Signal.LOGS, "log", meters)
+            if exports is not None:
+                exporter = CountingLogExporter(exporter, exports)
+            with counting_losses(), _naming("OTEL_BLRP_"):
+                batching = BatchLogRecordProcessor(
+                    exporter, max_queue_size=size, meter_provider=meters
+                )
             provider.add_log_record_processor(batching)
         return provider
-
-
-@contextmanager
-def _losses_counted() -> Generator[None]:
-    """Have what is built here count what it loses, in OpenTelemetry's own metrics.
-
-    The SDK decides by a variable when it builds a part. It is set for these parts only,
-    where nobody has set it: in a tracer it would make every span dearer by half.
-    """
-    if os.environ.get(_INTERNAL_METRICS, "").strip():
-        yield
-        return
-    os.environ[_INTERNAL_METRICS] = "true"
-    try:
-        yield
-    finally:
-        del os.environ[_INTERNAL_METRICS]
 
 
 @contextmanager
@@ -246,6 +205,15 @@ def _naming(prefix: str) -> Generator[None]:
             name: value for name, value in os.environ.items() if name.startswith(prefix)
         }
         raise TelemetryConfigError(f"{prefix}*", str(found), str(error)) from error
+
+
+def _exports(
+    signal: Signal, what: str, meters: metrics.MeterProvider
+) -> Exports | None:
+    if not losses_counted():
+        return None
+    transport = "grpc" if variables.transport(signal) is Transport.GRPC else "http"
+    return Exports(what, f"otlp_{transport}_{what}_exporter", meters)
 
 
 def _queue_size(variable: str, size: int) -> int | None:
@@ -269,16 +237,16 @@ def _exporter(signal: Signal, build: Callable[[Transport], _T]) -> _T:
         ) from error
 
 
-def _span_exporter(meters: metrics.MeterProvider, transport: Transport) -> SpanExporter:
+def _span_exporter(transport: Transport) -> SpanExporter:
     if transport is Transport.GRPC:
         from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import (
             OTLPSpanExporter as GrpcExporter,
         )
 
-        return GrpcExporter(meter_provider=meters)
+        return GrpcExporter(meter_provider=_NOT_ASKED)
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
-    return OTLPSpanExporter(meter_provider=meters)
+    return OTLPSpanExporter(meter_provider=_NOT_ASKED)
 
 
 def _metric_exporter(transport: Transport) -> "MetricExporter":
@@ -295,15 +263,13 @@ def _metric_exporter(transport: Transport) -> "MetricExporter":
     return OTLPMetricExporter()
 
 
-def _log_exporter(
-    meters: metrics.MeterProvider, transport: Transport
-) -> "LogRecordExporter":
+def _log_exporter(transport: Transport) -> "LogRecordExporter":
     if transport is Transport.GRPC:
         from opentelemetry.exporter.otlp.proto.grpc._log_exporter import (
             OTLPLogExporter as GrpcExporter,
         )
 
-        return GrpcExporter(meter_provider=meters)
+        return GrpcExporter(meter_provider=_NOT_ASKED)
     from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
 
-    return OTLPLogExporter(meter_provider=meters)
+    return OTLPLogExporter(meter_provider=_NOT_ASKED)

@@ -9,6 +9,7 @@ This module needs `tenure[otlp]`.
 """
 
 import base64
+import errno
 import json
 import logging
 import os
@@ -19,11 +20,14 @@ from typing import Any, Final, final
 
 from google.protobuf.json_format import MessageToDict
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+from opentelemetry.metrics import MeterProvider
 from opentelemetry.sdk.trace import ReadableSpan  # noqa: TID251 - an SDK exporter
 from opentelemetry.sdk.trace.export import (  # noqa: TID251 - an SDK exporter
     SpanExporter,
     SpanExportResult,
 )
+
+from tenure.instrumentation._losses import Exports
 
 _logger = logging.getLogger(__name__)
 _IDS: Final = ("traceId", "spanId", "parentSpanId")
@@ -69,18 +73,29 @@ class JsonLinesSpanExporter(SpanExporter):
     seen at `path` until `shutdown`, which puts the complete file there in one step;
     what is not a regular file, such as a pipe, is written to at once all the same.
 
+    What is written and what is lost is counted in `otel.sdk.exporter.span.exported`,
+    the latter with `error.type`, such as `ENOSPC` where the disk is full. Once there is
+    room again, the next batch begins a line of its own.
+
     Safe to call from any thread.
 
     Args:
         path: The file. Its folder must exist.
         replace: Whether the file is replaced as a whole at `shutdown` instead of being
             appended to at once.
+        meter_provider: Where that counter comes from; the global provider by default.
 
     Raises:
         OSError: The file cannot be opened for writing.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, replace: bool = False) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        replace: bool = False,
+        meter_provider: MeterProvider | None = None,
+    ) -> None:
         self.path: Final = Path(path)
         # A link stays one: what it points to is replaced.
         self._target: Final = Path(os.path.realpath(path))
@@ -96,6 +111,9 @@ class JsonLinesSpanExporter(SpanExporter):
         self._torn = _ends_inside_a_line(self._written)
         self._kept = 0
         self._lost = 0
+        self._exports: Final = Exports(
+            "span", "otlp_json_lines_span_exporter", meter_provider
+        )
 
     @property
     def written_spans(self) -> int:
@@ -120,11 +138,13 @@ class JsonLinesSpanExporter(SpanExporter):
             return SpanExportResult.SUCCESS
         line = f"{otlp_json_line(spans)}\n".encode()
         with self._writing:
-            if self._file >= 0 and self._append(line):
+            refused = self._append(line)
+            if refused is None:
                 self._kept += len(spans)
-                return SpanExportResult.SUCCESS
-            self._lost += len(spans)
-            return SpanExportResult.FAILURE
+            else:
+                self._lost += len(spans)
+        self._exports.tried(len(spans), refused)
+        return SpanExportResult.FAILURE if refused else SpanExportResult.SUCCESS
 
     def shutdown(self) -> None:
         """Close the file, and put it in its place if it replaces another."""
@@ -145,7 +165,10 @@ class JsonLinesSpanExporter(SpanExporter):
         """Return true: every line is handed to the operating system when exported."""
         return True
 
-    def _append(self, line: bytes) -> bool:
+    def _append(self, line: bytes) -> str | None:
+        """Write `line`, or say why not."""
+        if self._file < 0:
+            return "already_shutdown"
         remaining = memoryview(b"\n" + line if self._torn else line)
         try:
             while remaining:
@@ -156,8 +179,8 @@ class JsonLinesSpanExporter(SpanExporter):
             _logger.warning(
                 "Spans could not be written to %s: %s", self._written, error
             )
-            return False
-        return True
+            return errno.errorcode.get(error.errno or 0, type(error).__qualname__)
+        return None
 
 
 def _open(path: Path, *, fresh: bool) -> int:

@@ -7,8 +7,9 @@ run has a task of its own, and dropping the stream does nothing but tell that ta
 """
 
 import weakref
+from collections.abc import Coroutine
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from tenure.instrumentation.operations import Trigger
 from tenure.runtime import _spawn
@@ -32,13 +33,12 @@ class RunStream:
         buffer: Its buffer.
     """
 
-    __slots__ = ("__weakref__", "_buffer", "_finalizer", "_iterated", "_raised", "_run")
+    __slots__ = ("__weakref__", "_buffer", "_finalizer", "_iterated", "_run")
 
     def __init__(self, run: Run, buffer: EventBuffer) -> None:
         self._run: Final = run
         self._buffer: Final = buffer
         self._iterated = False
-        self._raised = False
         # Invariant: nothing that the run can reach refers to this stream, unless its
         # consumer waits for an event; so dropping it is noticed.
         self._finalizer: Final = weakref.finalize(self, _dropped, run)
@@ -74,7 +74,7 @@ class RunStream:
         self._iterated = True
         return self
 
-    async def __anext__(self) -> WorkflowEvent:
+    def __anext__(self) -> Coroutine[Any, Any, WorkflowEvent]:
         """Wait for the next event.
 
         Raises:
@@ -82,17 +82,10 @@ class RunStream:
             WorkflowError: It has failed, or was superseded; raised once, at the end.
             EventLoopError: The run is driven by another loop, or by one that is closed.
         """
-        run = self._run
         self._begin()
-        entry = await self._buffer.take()
-        if entry is None:
-            self._finalizer.detach()
-            if run.error is not None and not self._raised:
-                self._raised = True
-                raise run.error
-            raise StopAsyncIteration
-        kind, seq, facts = entry
-        return kind(run.run_id, run.epoch, seq, *facts)
+        # Not a coroutine of this object: whoever cancels a reader may keep a traceback
+        # for long, and with it the frame; the stream would not be missed until then.
+        return _next_event(self._run, self._buffer, self._finalizer)
 
     async def __aenter__(self) -> Self:
         self._begin()
@@ -137,6 +130,19 @@ class RunStream:
             closed = run.loop is not None and run.loop.is_closed()
             state = "closed" if closed else "another one"
             raise EventLoopError(run.run_id, f"the loop that drives it is {state}")
+
+
+async def _next_event(
+    run: Run, buffer: EventBuffer, finalizer: "weakref.finalize[..., Any]"
+) -> WorkflowEvent:
+    entry = await buffer.take()
+    if entry is None:
+        # Only the first who comes to the end of the run is raised its error.
+        if finalizer.detach() is not None and run.error is not None:
+            raise run.error
+        raise StopAsyncIteration
+    kind, seq, facts = entry
+    return kind(run.run_id, run.epoch, seq, *facts)
 
 
 def _dropped(run: Run) -> None:

@@ -63,13 +63,21 @@ class Run:
     # Checkpoints: the one it follows, and the snapshots taken for the next.
     parent: str | None = None
     taken: set[str] = field(default_factory=set)
-    # Messages: sent and received, each with its superstep.
-    sent: dict[str, int] = field(default_factory=dict)
-    received: dict[str, int] = field(default_factory=dict)
+    # Messages: sent and received, each with the superstep of every time.
+    sent: dict[str, list[int]] = field(default_factory=dict)
+    received: dict[str, list[int]] = field(default_factory=dict)
 
     @property
     def live(self) -> bool:
         return not self.released and not self.superseded
+
+    def undo(self, index: int) -> None:
+        """Take back the messages of a superstep that did not happen."""
+        for messages in (self.sent, self.received):
+            for message, times in list(messages.items()):
+                messages[message] = [one for one in times if one != index]
+                if not messages[message]:
+                    del messages[message]
 
 
 @dataclass(frozen=True)
@@ -207,37 +215,30 @@ class Engine:
             run.executions.append(operation)
 
     def conflicts(self, run: Run, commit: Operation) -> None:
-        """Compare every two executors of a superstep: do they write, or read and
-        write, one key?
-        """
-        both = read = anyway = False
-        contended = set()
+        """Compare every two executors: do they write, or read and write, one key?"""
         pairs = [
             (one, two)
             for one in run.executions
             for two in run.executions
             if one.executor != two.executor
         ]
-        for one, two in pairs:
-            for key in _staged(one) & _staged(two):
-                joined = all(
-                    key in other.reduced
-                    for other in run.executions
-                    if key in _staged(other)
-                )
-                if not joined:
-                    both = True
-                    contended.add(key)
-        for one, two in pairs:
-            if not one.isolated:
-                touched = set(one.reads) & (_staged(two) - set(two.reduced))
-                anyway = anyway or bool(touched)
-                read = read or bool(touched - contended)
-        if both:
+        contended = {
+            key
+            for one, two in pairs
+            for key in _staged(one) & _staged(two)
+            if not _joined(key, run.executions)
+        }
+        read = {
+            key
+            for one, two in pairs
+            for key in set(one.reads) & (_staged(two) - set(two.reduced))
+            if not one.isolated
+        }
+        if contended:
             self.accuse("write-write-conflict", "committed", commit)
-        if read:
+        if read - contended:
             self.accuse("read-write-conflict", "committed", commit)
-        elif anyway:
+        elif read:
             # If a writer is lost, the other one and the reader are left.
             where = place(commit)
             self.also_true.add(Truth("read-write-conflict", "committed", where))
@@ -250,3 +251,8 @@ class Engine:
 
 def _staged(operation: Execute) -> set[str]:
     return set() if operation.writes is None else set(operation.writes.keys)
+
+
+def _joined(key: str, executions: list[Execute]) -> bool:
+    """Say whether everybody who staged `key` did so through a reducer."""
+    return all(key in one.reduced for one in executions if key in _staged(one))

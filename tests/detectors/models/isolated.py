@@ -67,12 +67,12 @@ class Isolated(Engine):
             isolated=True,
         )
         message = f"m{len(self.told)}"
-        run.sent[message] = run.index
+        run.sent[message] = [run.index]
         self.tell(Send(**self.head(run), message=message, index=run.index))
 
     def receive(self, run: Run) -> None:
         for message in [one for one in run.sent if one not in run.received]:
-            run.received[message] = run.index
+            run.received[message] = [run.index]
             self.tell(Receive(**self.head(run), message=message, index=run.index))
 
     def close(self, run: Run) -> None:
@@ -90,9 +90,7 @@ class Isolated(Engine):
                     index=run.index,
                 )
             )
-            for messages in (run.sent, run.received):
-                for message in [m for m, at in messages.items() if at == run.index]:
-                    del messages[message]
+            run.undo(run.index)
         self.end(run)
 
     def finish(self, run: Run) -> None:

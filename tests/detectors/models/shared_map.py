@@ -153,9 +153,8 @@ class SharedMap(Engine):
             return
         self.pending = {}
         self.thrown_away(run, writes, operation)
-        for messages in (run.sent, run.received) if index else ():
-            for message in [one for one, at in messages.items() if at == index]:
-                del messages[message]
+        if index:
+            run.undo(index)
 
     def ended_by(self, trigger: Trigger | None, operation: Operation) -> None:
         if trigger is Trigger.GC:
@@ -239,7 +238,7 @@ class SharedMap(Engine):
     def send(self, run: Run) -> None:
         if run.live and run.inside:
             message = f"m{len(self.told)}"
-            run.sent[message] = run.index
+            run.sent[message] = [run.index]
             self.tell(Send(**self.head(run), message=message, index=run.index))
 
     def receive(self, run: Run) -> None:
@@ -253,7 +252,7 @@ class SharedMap(Engine):
         self.tell(operation)
         if message in run.received:
             self.accuse("message-duplication", "received-twice", operation)
-        run.received[message] = run.index
+        run.received.setdefault(message, []).append(run.index)
 
     # Checkpoints.
 

@@ -113,3 +113,19 @@ def test_a_stale_run_that_saves_is_a_warning_before_there_is_a_sibling(
     found = only(scene.superseded().save(1, "c2", parent=parent))
 
     assert (found.variant, found.severity) == ("stale-save", Severity.WARNING)
+
+
+def test_without_the_owner_a_claim_counted_before_the_save_proves_it_stale(scene, only):
+    found = only(scene.superseded().save(1, "c2", owner=None))
+
+    assert (found.variant, found.certainty) == ("stale-save", Certainty.CERTAIN)
+    assert found.owner_epoch == 2
+
+
+def test_without_the_owner_a_claim_of_another_process_only_suggests_it(scene, only):
+    scene.claim(1)
+    scene.claim(2, superseded=1, process="q")
+    found = only(scene.save(1, "c2", owner=None))
+
+    assert found.certainty is Certainty.POSSIBLE
+    assert found.missing == ("the owner's epoch at the save",)

@@ -62,3 +62,14 @@ def test_more_messages_than_are_remembered_are_not_clean(scene, monkeypatch):
     scene.release(1)
 
     assert scene.detector.verdict == "inconclusive"
+
+
+def test_a_receipt_whose_discard_came_before_it_did_not_happen(scene):
+    told = []
+    scene.claim(1)
+    scene.detector.feed, feed = told.append, scene.detector.feed
+    scene.receive(1, "m", index=2)
+    scene.discard(1, {}, ledger=1, index=2)
+    scene.receive(1, "m", index=3)
+
+    assert [one for place in (1, 2, 0) for one in feed(told[place])] == []
