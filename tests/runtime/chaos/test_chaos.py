@@ -308,7 +308,7 @@ def pauses(directory: Path, kind: str, count: int) -> Counter[str]:
                 key = f"k{number}"
                 # The second to fifth commit; the first is the entry.
                 tell(process, key, 2 + number % 4)
-                _, status = os.waitpid(process.pid, os.WUNTRACED)
+                _, status = os.waitpid(process.pid, os.WUNTRACED)  # noqa: ASYNC222
                 assert os.WIFSTOPPED(status)
                 await take_over(store, workflow, key, number % 4)
                 before = await workflow.instance(key).history()
@@ -443,7 +443,7 @@ class Arena:
 
 
 def select_wait(seconds: float) -> None:
-    """Let the victims run meanwhile: a pause in real time is what this test is about."""
+    """Let the victims run: a pause in real time is what this test is about."""
     select.select([], [], [], seconds)
 
 
@@ -498,10 +498,10 @@ def test_eight_processes_that_are_stopped_and_killed_never_commit_out_of_turn(
         isinstance(one, vocabulary.Release) and one.outcome is Outcome.LOST
         for one in told
     )
-    print(
+    sys.stdout.write(
         f"{SECONDS:g} s: {arena.stopped} stops, {arena.killed} kills, {claims} claims, "
         f"{len(kept)} commits, {len(saves)} told, {lost} runs lost, "
-        f"{len(told)} operations"
+        f"{len(told)} operations\n"
     )
     assert arena.stopped > 10
     assert arena.killed > 2

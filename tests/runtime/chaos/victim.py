@@ -61,7 +61,7 @@ async def link(left: int, ctx: WorkflowContext[int, int]) -> None:
 
 
 class UnfencedStore(SqliteStore):
-    """Looks whether the run owns the instance, and then writes: the negative control."""
+    """Looks who owns the instance, and then writes: the negative control."""
 
     def commit(
         self,
@@ -120,6 +120,12 @@ STORES: dict[str, type[SqliteStore]] = {
 }
 
 
+def answer(*words: object) -> None:
+    """Tell the test something."""
+    sys.stdout.write(" ".join(map(str, words)) + "\n")
+    sys.stdout.flush()
+
+
 def drawn(store: SqliteStore) -> Workflow:
     builder = WorkflowBuilder("chaos", start=link, store=store)
     return builder.add_edge(link, link).build()
@@ -140,7 +146,7 @@ def kennel(directory: str) -> None:
         if not pid:
             _die_at(f"{directory}/{place}", int(statement), verb, int(steps))
         _, status = os.waitpid(pid, 0)
-        print(os.waitstatus_to_exitcode(status), flush=True)
+        answer(os.waitstatus_to_exitcode(status))
 
 
 def _die_at(directory: str, statement: int, verb: str, steps: int) -> None:
@@ -176,13 +182,10 @@ def _die_at(directory: str, statement: int, verb: str, steps: int) -> None:
 # Stopped right before a commit.
 
 
-def pause(directory: str, kind: str) -> None:
-    """For each line, the key of an instance, run it and stop right before a commit.
+def stopping(kind: type[SqliteStore]) -> Any:
+    """Return a kind of store that stops the process before its `armed`-th commit."""
 
-    Answers with what became of the commit, after somebody has let it go on.
-    """
-
-    class Stopping(STORES[kind]):  # type: ignore[misc]
+    class Stopping(kind):  # type: ignore[misc, valid-type]
         armed = 0
 
         def _ask(self, instance: str, question: Callable[..., Any]) -> Awaitable[Any]:
@@ -199,8 +202,17 @@ def pause(directory: str, kind: str) -> None:
 
             return super()._ask(instance, stopped)
 
+    return Stopping
+
+
+def pause(directory: str, kind: str) -> None:
+    """For each line, an instance and a number, run it and stop before that commit.
+
+    Answers with what became of the commit, after somebody has let it go on.
+    """
+
     async def go() -> None:
-        store = Stopping(directory, lease=60)
+        store = stopping(STORES[kind])(directory, lease=60)
         workflow = drawn(store)
         while line := await asyncio.to_thread(sys.stdin.readline):
             key, commits = line.split()
@@ -209,9 +221,9 @@ def pause(directory: str, kind: str) -> None:
             try:
                 await instance.run(4, on_conflict="supersede")
             except OwnershipLostError:
-                print("refused", len(instance.state), flush=True)
+                answer("refused")
             else:
-                print("accepted", len(instance.state), flush=True)
+                answer("accepted")
             workflow.forget(key)
 
     asyncio.run(go())
