@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from prometheus_client.parser import text_string_to_metric_families
 
 from tenure.detectors import Detector
@@ -17,6 +19,7 @@ from tenure.instrumentation.operations import (
     DiscardCause,
     Owner,
     RunRef,
+    SpanRef,
     WriteSet,
 )
 
@@ -52,6 +55,18 @@ def series(exposed: str) -> Series:
     return found
 
 
+def stale_discard() -> Discard:
+    return Discard(
+        run=RunRef("x/1", "press", "i", "run-1", 1, "p"),
+        seq=1,
+        owner=Owner(2, "run-2"),
+        span=SpanRef(0x123, 0x45),
+        cause=DiscardCause.FINALIZER,
+        fenced=False,
+        writes=WriteSet((("k", 2),)),
+    )
+
+
 @pytest.fixture(scope="module")
 def measured() -> Series:
     """What an application measures that runs, races and loses spans."""
@@ -75,16 +90,7 @@ def watched() -> Series:
     figures.hook("webhook", "called")
     figures.watch_queue("judge", lambda: 0)
     figures.watch_memory(lambda: 0, 1)
-    (finding,) = Detector(announce=()).feed(
-        Discard(
-            run=RunRef("x/1", "press", "i", "run-1", 1, "p"),
-            seq=1,
-            owner=Owner(2, "run-2"),
-            cause=DiscardCause.FINALIZER,
-            fenced=False,
-            writes=WriteSet((("k", 2),)),
-        )
-    )
+    (finding,) = Detector(announce=()).feed(stale_discard())
     figures.found(finding)
     return series(figures.page("text/plain")[0].decode())
 
@@ -154,6 +160,25 @@ def test_one_alert_serves_both_the_application_and_the_sidecar(
 ):
     both = measured["tenure_violations_total"] & watched["tenure_violations_total"]
     assert both == watched["tenure_violations_total"]
+
+
+def test_a_counted_violation_leads_to_the_trace_of_the_culprit():
+    reader = InMemoryMetricReader()
+    provider = MeterProvider([reader])
+    Detector(announce=["metric"], meter_provider=provider).feed(stale_discard())
+    ((point,),) = (
+        metric.data.data_points
+        for resource in reader.get_metrics_data().resource_metrics
+        for scope in resource.scope_metrics
+        for metric in scope.metrics
+    )
+    provider.shutdown()
+
+    assert [each.trace_id for each in point.exemplars] == [0x123]
+    exporter = read("deploy/collector.yaml")["exporters"]["prometheus"]
+    assert exporter["enable_open_metrics"] is True, "or it leaves exemplars out"
+    options = services()["prometheus"]["command"]
+    assert "--enable-feature=exemplar-storage" in options
 
 
 def test_every_metric_of_tenure_is_looked_at_by_somebody(known: Series):

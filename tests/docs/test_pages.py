@@ -28,7 +28,7 @@ def test_a_python_example_runs_as_it_stands(block: str) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    expected = re.findall(r"^print\(.*\)  # (.+)$", block, re.MULTILINE)
+    expected = re.findall(r"^ *print\(.*\)  # (.+)$", block, re.MULTILINE)
     assert done.stdout.splitlines() == expected
 
 

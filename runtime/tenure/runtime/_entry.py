@@ -9,9 +9,9 @@ from tenure.runtime._beginning import (
     Resumption,
     Withdrawal,
 )
+from tenure.runtime._change import UNCHANGED, Change
 from tenure.runtime._checkpoint import CheckpointKind, Standing, Store
 from tenure.runtime._dispatch import Dispatch
-from tenure.runtime._holding import UNCHANGED, Change
 from tenure.runtime._keeper import (
     Keeper,
     Restored,

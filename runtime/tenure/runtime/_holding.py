@@ -3,11 +3,12 @@
 import threading
 from collections import deque
 from collections.abc import Mapping
-from typing import Any, Final, Literal, NamedTuple, get_args
+from typing import Any, Final, Literal, get_args
 
 from tenure.instrumentation import InstanceRecorder, Recorder
 from tenure.instrumentation.operations import CommitCause, DiscardCause, Outcome, Owner
 from tenure.runtime import _spawn
+from tenure.runtime._change import UNCHANGED, Change
 from tenure.runtime._checkpoint import EMPTY, Claimed, PendingRequest
 from tenure.runtime._epoch import Epoch
 from tenure.runtime._graph import Graph
@@ -24,24 +25,6 @@ ConflictPolicy = Literal["reject", "wait", "supersede"]
 
 POLICIES: Final[tuple[str, ...]] = get_args(ConflictPolicy)
 """All of them."""
-
-
-class Change(NamedTuple):
-    """What a superstep changes, once it is committed.
-
-    Attributes:
-        writes: Each key and its value, or `DELETED`.
-        raised: Requests that executors made.
-        settled: Ids of requests that were answered or withdrawn.
-    """
-
-    writes: Mapping[str, Any] = EMPTY
-    raised: tuple[PendingRequest, ...] = ()
-    settled: tuple[str, ...] = ()
-
-
-UNCHANGED: Final = Change()
-"""Nothing changes."""
 
 
 class Holding:

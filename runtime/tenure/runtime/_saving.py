@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from tenure.runtime import _spawn
+from tenure.runtime._change import UNCHANGED, Change
 from tenure.runtime._checkpoint import EMPTY, CheckpointKind
 from tenure.runtime._events import CheckpointFailed
-from tenure.runtime._holding import UNCHANGED, Change
 from tenure.runtime._keeper import After
 from tenure.runtime._run import Run
 from tenure.runtime.errors import CheckpointError

@@ -8,6 +8,7 @@ from anyio import to_thread
 from opentelemetry.trace import Span
 
 from tenure.runtime import _spawn
+from tenure.runtime._change import Change
 from tenure.runtime._checkpoint import PendingRequest
 from tenure.runtime._dispatch import Dispatch
 from tenure.runtime._events import (
@@ -20,7 +21,6 @@ from tenure.runtime._events import (
 from tenure.runtime._graph import FanInEdge
 from tenure.runtime._guarded import place_of, time_limit, with_retries
 from tenure.runtime._handlers import Handler, ResponseHandler
-from tenure.runtime._holding import Change
 from tenure.runtime._invocation import Invocation
 from tenure.runtime._isolation import isolate
 from tenure.runtime._keeper import save_snapshots

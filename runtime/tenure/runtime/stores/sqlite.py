@@ -37,6 +37,17 @@ from tenure.runtime.errors import (
     OwnershipLostError,
 )
 from tenure.runtime.stores._bodies import Body, Chain, body_of, checkpoint_of
+from tenure.runtime.stores._statements import (
+    ANCESTOR,
+    CLAIM,
+    EXTEND,
+    FENCE,
+    FIND,
+    HISTORY,
+    KEEP,
+    ROW,
+    SCHEMA,
+)
 
 _OPEN: Final = 256
 """How many files are kept open."""
@@ -46,61 +57,6 @@ _CHAINS: Final = 10_000
 
 _NAME: Final = 120
 """How much of an instance's name is in the name of its file."""
-
-# The row is never deleted: a new one would count from 1 again, and the fence with it.
-_SCHEMA: Final = """
-CREATE TABLE IF NOT EXISTS tenure_instance (
-    instance TEXT PRIMARY KEY, epoch INTEGER NOT NULL, run_id TEXT NOT NULL,
-    holder TEXT NOT NULL, rank INTEGER NOT NULL, until REAL,
-    position INTEGER NOT NULL, head TEXT,
-    depth INTEGER NOT NULL, changed INTEGER NOT NULL, whole INTEGER NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS tenure_checkpoint (
-    position INTEGER PRIMARY KEY, checkpoint_id TEXT NOT NULL UNIQUE, parent_id TEXT,
-    run_id TEXT NOT NULL, epoch INTEGER NOT NULL, superstep INTEGER NOT NULL,
-    kind TEXT NOT NULL, is_full INTEGER NOT NULL, change BLOB NOT NULL,
-    standing BLOB NOT NULL
-);
-"""
-_ROW: Final = """
-SELECT epoch, run_id, holder, rank, until, position, head, depth, changed, whole
-FROM tenure_instance WHERE instance = ?
-"""
-_CLAIM: Final = """
-INSERT INTO tenure_instance VALUES
-(:instance, 1, :run_id, :holder, :rank, :until, 0, NULL, 0, 0, 0)
-ON CONFLICT (instance) DO UPDATE
-SET epoch = epoch + 1, run_id = :run_id, holder = :holder, rank = :rank,
-    until = :until
-"""
-_FENCE: Final = """
-UPDATE tenure_instance
-SET position = position + 1, head = :checkpoint_id, until = :until, depth = :depth,
-    changed = :changed, whole = :whole
-WHERE instance = :instance AND epoch = :epoch AND run_id = :run_id
-  AND position = :position - 1
-"""
-_KEEP: Final = """
-INSERT INTO tenure_checkpoint VALUES
-(:position, :checkpoint_id, :parent_id, :run_id, :epoch, :superstep, :kind, :is_full,
- :change, :standing)
-"""
-_EXTEND: Final = """
-UPDATE tenure_instance SET until = :until
-WHERE instance = :instance AND epoch = :epoch AND run_id = :run_id
-"""
-_FIND: Final = """
-SELECT position, checkpoint_id, parent_id, run_id, epoch, superstep, kind, is_full,
-       change, standing
-FROM tenure_checkpoint WHERE checkpoint_id = ?
-"""
-_ANCESTOR: Final = """
-SELECT parent_id, is_full, change FROM tenure_checkpoint WHERE checkpoint_id = ?
-"""
-_HISTORY: Final = """
-SELECT checkpoint_id, parent_id, run_id, epoch, position, superstep, kind
-FROM tenure_checkpoint ORDER BY position DESC
-"""
 
 R = TypeVar("R")
 Connections = OrderedDict[str, sqlite3.Connection]
@@ -180,13 +136,13 @@ class SqliteStore:
 
         def claim(base: sqlite3.Connection) -> Claimed | Held:
             with _Transaction(base):
-                row = base.execute(_ROW, (instance,)).fetchone()
+                row = base.execute(ROW, (instance,)).fetchone()
                 _expect(expected, row)
                 _refuse_overtaken(holder, rank, row)
                 held = None if takeover else _held_by_another(row, holder)
                 if held is not None:
                     return held
-                base.execute(_CLAIM, {**facts, "until": time.time() + self.lease})
+                base.execute(CLAIM, {**facts, "until": time.time() + self.lease})
             if row is None:
                 self._note(instance, Chain(None, 0, 0, 0))
                 return Claimed(Epoch(1), 0, None)
@@ -211,10 +167,10 @@ class SqliteStore:
 
         def commit(base: sqlite3.Connection) -> None:
             with _Transaction(base):
-                if base.execute(_FENCE, facts).rowcount != 1:
+                if base.execute(FENCE, facts).rowcount != 1:
                     owner = _epoch(base, instance)
                     raise OwnershipLostError("commit", checkpoint.epoch, owner)
-                base.execute(_KEEP, facts)
+                base.execute(KEEP, facts)
             self._note(instance, body.chain)
 
         return self._ask(instance, commit)
@@ -231,7 +187,7 @@ class SqliteStore:
         }
 
         def extend(base: sqlite3.Connection) -> bool:
-            return base.execute(_EXTEND, facts).rowcount == 1
+            return base.execute(EXTEND, facts).rowcount == 1
 
         return self._ask(instance, extend)
 
@@ -243,9 +199,9 @@ class SqliteStore:
         def load(base: sqlite3.Connection) -> tuple[Checkpoint, dict[str, Any]]:
             wanted = checkpoint_id
             if wanted is None:
-                row = base.execute(_ROW, (instance,)).fetchone()
+                row = base.execute(ROW, (instance,)).fetchone()
                 wanted = None if row is None else row[6]
-            found = base.execute(_FIND, (wanted,)).fetchone()
+            found = base.execute(FIND, (wanted,)).fetchone()
             if found is None:
                 if wanted is not None and checkpoint_id is None:
                     raise CheckpointError(
@@ -263,7 +219,7 @@ class SqliteStore:
         def history(base: sqlite3.Connection) -> Sequence[CheckpointInfo]:
             return [
                 CheckpointInfo(row[0], row[1], RunId(row[2]), Epoch(row[3]), *row[4:])
-                for row in base.execute(_HISTORY)
+                for row in base.execute(HISTORY)
             ]
 
         return self._ask(instance, history)
@@ -374,7 +330,7 @@ def _open(path: Path, patience: float) -> sqlite3.Connection:
     try:
         made.execute("PRAGMA journal_mode = WAL")
         made.execute("PRAGMA synchronous = FULL")
-        made.executescript(_SCHEMA)
+        made.executescript(SCHEMA)
     except BaseException:
         made.close()
         raise
@@ -443,7 +399,7 @@ def _is_gone(holder: str) -> bool:
 
 
 def _epoch(base: sqlite3.Connection, instance: str) -> int:
-    row = base.execute(_ROW, (instance,)).fetchone()
+    row = base.execute(ROW, (instance,)).fetchone()
     return 0 if row is None else int(row[0])
 
 
@@ -486,7 +442,7 @@ def _assembled(
     }
     changes = [change]
     while not is_full:
-        ancestor = base.execute(_ANCESTOR, (parent,)).fetchone()
+        ancestor = base.execute(ANCESTOR, (parent,)).fetchone()
         if ancestor is None:
             raise CheckpointError(
                 f"checkpoint {checkpoint_id!r} cannot be read",
