@@ -4,10 +4,14 @@ This is the floor that ratios refer to.
 """
 
 import asyncio
+import itertools
+import secrets
+import sqlite3
 import sys
+import tempfile
 from typing import Any
 
-from harness import Peer, Prepared, Request, main
+from harness import PAD, Peer, Prepared, Request, disk, main
 from opentelemetry.trace import Tracer
 from tracing import Tracing
 
@@ -134,6 +138,71 @@ def traced(request: Request) -> Prepared:
     )
 
 
+def checkpoint(request: Request) -> Prepared:
+    """A bare fenced transaction of 1 KB for each unit: no engine, no thread.
+
+    With `memory=1` a dict of 1 KB texts instead, each put there by a task.
+    """
+    if request.number("memory", 0):
+        return _remembered(request)
+    directory = tempfile.TemporaryDirectory(dir=disk())
+    base = sqlite3.connect(f"{directory.name}/bare.sqlite3", isolation_level=None)
+    base.execute("PRAGMA journal_mode = WAL")
+    base.execute("PRAGMA synchronous = FULL")
+    base.executescript("""
+        CREATE TABLE owner (
+            instance TEXT PRIMARY KEY, epoch INTEGER, run_id TEXT, position INTEGER,
+            head TEXT
+        ) WITHOUT ROWID;
+        CREATE TABLE checkpoint (
+            position INTEGER PRIMARY KEY, checkpoint_id TEXT UNIQUE, parent_id TEXT,
+            epoch INTEGER, run_id TEXT, body BLOB
+        );
+        INSERT INTO owner VALUES ('press/default', 1, 'run', 0, NULL);
+    """)
+    body, places = b"x" * PAD, itertools.count()
+
+    def close() -> None:
+        base.close()
+        directory.cleanup()
+
+    async def go() -> int:
+        parent = None
+        kept = 0
+        for _ in range(request.n):
+            place, name = next(places), secrets.token_hex(12)
+            base.execute("BEGIN IMMEDIATE")
+            kept += base.execute(
+                "UPDATE owner SET position = position + 1, head = ? WHERE instance = ? "
+                "AND epoch = ? AND run_id = ? AND position = ?",
+                (name, "press/default", 1, "run", place),
+            ).rowcount
+            base.execute(
+                "INSERT INTO checkpoint VALUES (?, ?, ?, ?, ?, ?)",
+                (place + 1, name, parent, 1, "run", body),
+            )
+            base.execute("COMMIT")
+            parent = name
+        return kept
+
+    return Prepared(
+        go=go, units=request.n, check=lambda got: got == request.n, close=close
+    )
+
+
+def _remembered(request: Request) -> Prepared:
+    async def put(kept: dict[int, str], number: int) -> None:
+        kept[number] = "x" * PAD
+
+    async def go() -> int:
+        kept: dict[int, str] = {}
+        for number in range(request.n):
+            await asyncio.create_task(put(kept, number))
+        return len(kept)
+
+    return Prepared(go=go, units=request.n, check=lambda got: got == request.n)
+
+
 async def _executed(tracer: Tracer, number: int, further: dict[str, Any]) -> int:
     attributes = {"executor.id": "inc", "superstep": number, **further}
     with tracer.start_as_current_span("execute", attributes=attributes):
@@ -176,10 +245,12 @@ PEER = Peer(
         "runs": runs,
         "concurrent": concurrent,
         "traced": traced,
+        "checkpoint": checkpoint,
     },
     {
         "spans": f"traced: spans a superstep, 0 to 3 ({SPANS}, as tenure emits)",
         "attributes": "traced: attributes of each span (2)",
+        "memory": "checkpoint: 1 keeps it in a dict",
     },
 )
 

@@ -3,18 +3,22 @@
 import asyncio
 import itertools
 import sys
+import tempfile
 from collections.abc import Awaitable, Callable
 from importlib.metadata import version
 from typing import Any
 
-from harness import MemoryProbe, Peer, Prepared, Request, main
+from harness import PAD, MemoryProbe, Peer, Prepared, Request, disk, main
 from tracing import Tracing
 
 from tenure.detectors import Detector, OwnershipSpanProcessor, Verdict
 from tenure.instrumentation import Detail, Recorder
 from tenure.runtime import (
     Executor,
+    MemoryStore,
     OutputYielded,
+    SqliteStore,
+    Store,
     Workflow,
     WorkflowBuilder,
     WorkflowContext,
@@ -282,6 +286,44 @@ def traced(request: Request) -> Prepared:
     )
 
 
+class Saving(Increment):
+    """The same, and sets a state of 1 KB in every superstep."""
+
+    @handler
+    async def run(self, number: int, ctx: WorkflowContext[int, int]) -> None:
+        ctx.set_state("pad", "x" * PAD)
+        await super().run(number, ctx)
+
+
+def checkpoint(request: Request) -> Prepared:
+    """A chain whose supersteps are saved in a store."""
+    last = request.n
+    directory = tempfile.TemporaryDirectory(dir=disk())
+    store: Store
+    if request.number("memory", 0):
+        store = MemoryStore()
+    else:
+        store = SqliteStore(
+            directory.name, blocking=bool(request.number("blocking", 0))
+        )
+    first, second = Saving("a", last), Saving("b", last)
+    builder = WorkflowBuilder("saved", start=first, max_supersteps=last, store=store)
+    workflow = builder.add_edge(first, second).add_edge(second, first).build()
+    rounds = itertools.count(1)
+
+    async def go() -> bool:
+        result = await workflow.run(0)
+        return result.outputs == (last,) and result.epoch == next(rounds)
+
+    return Prepared(
+        go=go,
+        units=last,
+        check=bool,
+        close=directory.cleanup,
+        note="the entry of the run is saved too",
+    )
+
+
 PEER = Peer(
     "tenure",
     "tenure",
@@ -292,14 +334,17 @@ PEER = Peer(
         "runs": runs,
         "concurrent": concurrent,
         "traced": traced,
+        "checkpoint": checkpoint,
     },
     {
         "stream": "chain: 1 reads the events of the run as they happen",
         "listen": "chain: 1 lets a detector listen, without an SDK",
-        "memory": "chain, runs: 1 samples the resident memory meanwhile",
         "held": "state: keys that the instance holds before (0)",
         "detail": "traced: 1 ownership, 2 supersteps too, 3 executors too (3)",
         "detect": "traced: 1 adds a detector as a span processor",
+        "memory": "chain, runs: 1 samples the resident memory meanwhile; "
+        "checkpoint: 1 keeps it in memory",
+        "blocking": "checkpoint: 1 lets the event loop wait for the disk",
     },
 )
 

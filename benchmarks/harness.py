@@ -30,7 +30,19 @@ CASES: Mapping[str, str] = {
     "runs": "N runs of --steps supersteps, one after the other",
     "concurrent": "N runs of --steps supersteps, all at once",
     "traced": "chain, with an OpenTelemetry SDK that keeps every span",
+    "checkpoint": "chain that saves 1 KB of state in each superstep",
 }
+
+
+PAD = 1000
+"""How many characters the state of the case `checkpoint` has."""
+
+
+def disk() -> Path:
+    """Return a directory that is on a disk: a temporary one may be in memory."""
+    place = Path(__file__).resolve().parent.parent / "build"
+    place.mkdir(exist_ok=True)
+    return place
 
 
 class UnsupportedError(Exception):

@@ -6,11 +6,14 @@ from typing import Final, Literal
 FLOOR: Final = "asyncio"
 SUBJECT: Final = "tenure"
 NEIGHBOUR: Final = "agent-framework"
+SAVING_NEIGHBOUR: Final = "langgraph"
+"""Whom checkpoints are compared with; it has an environment of its own."""
 
 SCRIPTS: Final = {
     FLOOR: "bench_asyncio.py",
     SUBJECT: "bench_tenure.py",
     NEIGHBOUR: "bench_agent_framework.py",
+    SAVING_NEIGHBOUR: "bench_langgraph.py",
 }
 """The script of each peer."""
 
@@ -35,7 +38,8 @@ class Row:
         floor: What it is compared with; `None` where nothing is.
         neighbour: Another engine doing the same.
         target: What the ratio, or the growth in megabytes, may be at most.
-        figure: What is read off: processor time, or growth of memory.
+        figure: What is read off: processor time, time by the clock where a disk takes
+            part, or growth of memory.
         share: By what times are divided, where a unit has several parts.
         brief: Whether it belongs into the short table.
     """
@@ -47,7 +51,7 @@ class Row:
     floor: Spec | None
     neighbour: Spec | None = None
     target: float | None = None
-    figure: Literal["time", "growth"] = "time"
+    figure: Literal["time", "wall", "growth"] = "time"
     share: int = 1
     brief: bool = False
 
@@ -86,6 +90,7 @@ def _against_asyncio(
 _CHAIN: Final = "chain 1000 --rounds 9"
 _FOREIGN: Final = "chain 300 --rounds 7"
 _TRACED: Final = "traced 1000 --rounds 5"
+_SAVED: Final = "checkpoint 200 --warm 100 --rounds 15"
 _FAN: Final = "fan 10 --workers 1000 --warm 1 --rounds 5"
 
 MATRIX: Final = (
@@ -181,6 +186,31 @@ MATRIX: Final = (
         subject=Spec(NEIGHBOUR, f"{_FOREIGN} --opt listen=1"),
         floor=Spec(NEIGHBOUR, _FOREIGN),
         target=1.4,
+    ),
+    Row(
+        label="checkpoint",
+        title="1 KB saved in SQLite, against a bare fenced transaction, by the clock",
+        unit="superstep",
+        subject=Spec(SUBJECT, _SAVED),
+        floor=Spec(FLOOR, _SAVED),
+        neighbour=Spec(SAVING_NEIGHBOUR, "checkpoint 100 --rounds 3"),
+        figure="wall",
+    ),
+    Row(
+        label="checkpoint-blocking",
+        title="the same, the event loop waiting for the disk",
+        unit="superstep",
+        subject=Spec(SUBJECT, f"{_SAVED} --opt blocking=1"),
+        floor=Spec(FLOOR, _SAVED),
+        target=1.3,
+        figure="wall",
+    ),
+    Row(
+        label="checkpoint-memory",
+        title="1 KB saved in memory",
+        unit="superstep",
+        subject=Spec(SUBJECT, "checkpoint 1000 --rounds 7 --opt memory=1"),
+        floor=Spec(FLOOR, "checkpoint 1000 --rounds 7 --opt memory=1"),
     ),
     Row(
         label="growth-chain",

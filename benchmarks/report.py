@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from matrix import FLOOR, MATRIX, NEIGHBOUR, SUBJECT, Row, Spec
+from matrix import FLOOR, MATRIX, NEIGHBOUR, SAVING_NEIGHBOUR, SUBJECT, Row, Spec
 
 Record = Mapping[str, Any]
 
@@ -89,7 +89,7 @@ def _figures(
     """Return the figure of each repetition in which the measurement succeeded."""
     if spec is None:
         return {}
-    name = "growth_mb" if row.figure == "growth" else "cpu_us"
+    name = {"growth": "growth_mb", "wall": "wall_us", "time": "cpu_us"}[row.figure]
     return {
         record["repetition"]: record[name] / row.share
         for record in records
@@ -134,8 +134,16 @@ def _cells(line: Line) -> tuple[str, ...]:
         _subject(line),
         ratio,
         _target(line),
-        NOTHING if other is None else f"{other:.1f} {TIMES}",
+        _neighbour(line, other),
     )
+
+
+def _neighbour(line: Line, ratio: float | None) -> str:
+    if ratio is None or line.row.neighbour is None:
+        return NOTHING
+    peer = line.row.neighbour.peer
+    name = "" if peer == NEIGHBOUR else f" ({peer})"
+    return f"{ratio:.1f} {TIMES}{name}"
 
 
 def _subject(line: Line) -> str:
@@ -179,7 +187,9 @@ def _circumstances(records: Sequence[Record]) -> str:
     repetitions = 1 + max(record["repetition"] for record in records)
     said = [f"CPython {', '.join(pythons)}"]
     said += [
-        f"{peer} {versions[peer]}" for peer in (SUBJECT, NEIGHBOUR) if peer in versions
+        f"{peer} {versions[peer]}"
+        for peer in (SUBJECT, NEIGHBOUR, SAVING_NEIGHBOUR)
+        if peer in versions
     ]
     paces = [record["calibration_ms"] for record in records if record.get("ok")]
     unsteady = f"{max(paces) / min(paces):.2f}" if paces else "?"

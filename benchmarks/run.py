@@ -12,7 +12,7 @@ from typing import Any
 
 import report
 from harness import counting_from
-from matrix import MATRIX, NEIGHBOUR, SCRIPTS, Row, Spec
+from matrix import MATRIX, NEIGHBOUR, SAVING_NEIGHBOUR, SCRIPTS, Row, Spec
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -164,13 +164,16 @@ def _plan(
     for repetition in range(repeats):
         for row in rows:
             for spec in row.specs:
-                if not (alone and spec.peer == NEIGHBOUR):
+                if not (alone and spec.peer in (NEIGHBOUR, SAVING_NEIGHBOUR)):
                     yield repetition, row, spec
 
 
 def measure(spec: Spec) -> dict[str, Any]:
     """Measure in a process of its own; a failure is a record too."""
-    command = [sys.executable, str(HERE / SCRIPTS[spec.peer]), *spec.command.split()]
+    python = interpreter_of(spec.peer)
+    if python is None:
+        return {"peer": spec.peer, "ok": None, "note": "it is not installed"}
+    command = [python, str(HERE / SCRIPTS[spec.peer]), *spec.command.split()]
     failed = {"peer": spec.peer, "ok": False}
     try:
         done = subprocess.run(
@@ -183,6 +186,14 @@ def measure(spec: Spec) -> dict[str, Any]:
         return {**failed, "note": (done.stderr or done.stdout).strip()[-300:]}
     found: dict[str, Any] = json.loads(lines[-1])
     return found
+
+
+def interpreter_of(peer: str) -> str | None:
+    """Return what runs a peer: an environment of its own where it has one."""
+    if peer != SAVING_NEIGHBOUR:
+        return sys.executable
+    own = ROOT / ".venvs" / peer / "bin" / "python"
+    return str(own) if own.exists() else None
 
 
 def wait_for_quiet(seconds: int, threshold: float = 0.25) -> float | None:

@@ -24,8 +24,16 @@ CALLS = [
     "traced 10",
 ]
 OPTIONS = {
-    "asyncio": ["traced 10 --opt spans=1 --opt attributes=6", "traced 5 --opt spans=0"],
+    "asyncio": [
+        "checkpoint 5",
+        "checkpoint 5 --opt memory=1",
+        "traced 10 --opt spans=1 --opt attributes=6",
+        "traced 5 --opt spans=0",
+    ],
     "tenure": [
+        "checkpoint 5",
+        "checkpoint 5 --opt blocking=1",
+        "checkpoint 5 --opt memory=1",
         "chain 20 --opt stream=1",
         "chain 20 --opt listen=1",
         "chain 40 --opt memory=1",

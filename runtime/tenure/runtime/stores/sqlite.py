@@ -15,7 +15,6 @@ import time
 import weakref
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -78,18 +77,27 @@ class SqliteStore:
         lease: Seconds of silence after which an owner may be taken for dead, by those
             who do not supersede live ones. One whose process has ended is dead at once.
         patience: Seconds to wait for another process's transaction on the same file.
+        blocking: Whether the event loop waits for the disk, instead of a thread that
+            does so on its behalf: a tenth of a millisecond less for each superstep, in
+            which the loop does nothing else. For scripts and batch jobs, not servers.
     """
 
     def __init__(
-        self, directory: str | Path, *, lease: float = 30.0, patience: float = 5.0
+        self,
+        directory: str | Path,
+        *,
+        lease: float = 30.0,
+        patience: float = 5.0,
+        blocking: bool = False,
     ) -> None:
         self._directory: Final = Path(directory)
         self._directory.mkdir(parents=True, exist_ok=True)
         self.id: Final = _identity(self._directory / "store-id")
         self.lease: Final = lease
         self._patience: Final = patience
+        self._blocking: Final = blocking
         self._process = os.getpid()
-        self._worker = _new_worker()
+        self._worker = self._new_worker()
         # Used by the worker thread only.
         self._connections: Connections = OrderedDict()
         # Replaced as a whole; written by the worker thread only.
@@ -222,7 +230,7 @@ class SqliteStore:
 
     async def aclose(self) -> None:
         """Close all files; the store opens them again when it is asked."""
-        await _spawn.answer_of(self._worker, lambda: _close_all(self._connections))
+        await self._worker.ask(lambda: _close_all(self._connections))
 
     async def __aenter__(self) -> Self:
         return self
@@ -250,7 +258,10 @@ class SqliteStore:
                     f"{type(exc).__name__}: {exc}",
                 ) from exc
 
-        return _spawn.answer_of(self._worker, answer)
+        return self._worker.ask(answer)
+
+    def _new_worker(self) -> _spawn.Worker | _spawn.Inline:
+        return _spawn.Inline() if self._blocking else _spawn.Worker("tenure-sqlite")
 
     def _begin_anew(self) -> None:
         """Use nothing that was open when this process was forked off.
@@ -262,7 +273,7 @@ class SqliteStore:
         self._finalizer.detach()
         _inherited.append(self._connections)
         self._connections, self._chains = OrderedDict(), OrderedDict()
-        self._worker = _new_worker()
+        self._worker = self._new_worker()
         self._finalizer = weakref.finalize(self, _close_all, self._connections)
 
     def _connection(self, instance: str) -> sqlite3.Connection:
@@ -310,10 +321,6 @@ class _Transaction:
             if base.in_transaction:
                 with suppress(sqlite3.Error):
                     base.execute("ROLLBACK")
-
-
-def _new_worker() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(1, thread_name_prefix="tenure-sqlite")
 
 
 def _open(path: Path, patience: float) -> sqlite3.Connection:
