@@ -38,8 +38,8 @@ class Row:
         floor: What it is compared with; `None` where nothing is.
         neighbour: Another engine doing the same.
         target: What the ratio, or the growth in megabytes, may be at most.
-        figure: What is read off: processor time, time by the clock where a disk takes
-            part, or growth of memory.
+        figure: What is read off: processor time, the least time by the clock where
+            a disk takes part, or growth of memory.
         share: By what times are divided, where a unit has several parts.
         brief: Whether it belongs into the short table.
     """
