@@ -211,7 +211,6 @@ async def measure(peer: Peer, request: Request) -> dict[str, Any]:
         "cpu_us": round(statistics.median(cpu), 3),
         "cpu_us_min": round(min(cpu), 3),
         "wall_us": round(statistics.median(wall), 3),
-        "wall_us_min": round(min(wall), 3),
         "calibration_ms": calibration,
         "rss_mb": round(resting, 1),
         "peak_rss_mb": round(peak_mb(), 1),

@@ -38,8 +38,8 @@ class Row:
         floor: What it is compared with; `None` where nothing is.
         neighbour: Another engine doing the same.
         target: What the ratio, or the growth in megabytes, may be at most.
-        figure: What is read off: processor time, the least time by the clock where
-            a disk takes part, or growth of memory.
+        figure: What is read off: processor time, time by the clock where a disk takes
+            part, or growth of memory.
         share: By what times are divided, where a unit has several parts.
         brief: Whether it belongs into the short table.
     """
@@ -194,6 +194,7 @@ MATRIX: Final = (
         subject=Spec(SUBJECT, _SAVED),
         floor=Spec(FLOOR, _SAVED),
         neighbour=Spec(SAVING_NEIGHBOUR, "checkpoint 100 --rounds 3"),
+        target=1.3,
         figure="wall",
     ),
     Row(

@@ -89,7 +89,7 @@ def _figures(
     """Return the figure of each repetition in which the measurement succeeded."""
     if spec is None:
         return {}
-    name = {"growth": "growth_mb", "wall": "wall_us_min", "time": "cpu_us"}[row.figure]
+    name = {"growth": "growth_mb", "wall": "wall_us", "time": "cpu_us"}[row.figure]
     return {
         record["repetition"]: record[name] / row.share
         for record in records
