@@ -194,6 +194,7 @@ MATRIX: Final = (
         subject=Spec(SUBJECT, _SAVED),
         floor=Spec(FLOOR, _SAVED),
         neighbour=Spec(SAVING_NEIGHBOUR, "checkpoint 100 --rounds 3"),
+        target=1.3,
         figure="wall",
     ),
     Row(

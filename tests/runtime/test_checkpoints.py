@@ -35,12 +35,13 @@ from tenure.runtime import (
 SEEN = StateKey[list[str]]("seen", reduce=append)
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "blocking"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
     if request.param == "memory":
         yield MemoryStore()
         return
-    async with SqliteStore(tmp_path / "runs") as made:
+    blocking = request.param == "blocking"
+    async with SqliteStore(tmp_path / "runs", blocking=blocking) as made:
         yield made
 
 

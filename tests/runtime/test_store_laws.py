@@ -31,12 +31,12 @@ KINDS = ["memory", "sqlite"]
 NAME = "press/default"
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=[*KINDS, "blocking"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
     if request.param == "memory":
         yield MemoryStore()
         return
-    async with SqliteStore(tmp_path) as made:
+    async with SqliteStore(tmp_path, blocking=request.param == "blocking") as made:
         yield made
 
 

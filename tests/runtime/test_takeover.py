@@ -40,12 +40,13 @@ from tenure.runtime import (
 from tenure.runtime.testing import HeldExecutor, turns
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "blocking"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
     if request.param == "memory":
         yield MemoryStore()
         return
-    async with SqliteStore(tmp_path / "runs") as made:
+    blocking = request.param == "blocking"
+    async with SqliteStore(tmp_path / "runs", blocking=blocking) as made:
         yield made
 
 
@@ -683,3 +684,67 @@ async def test_two_threads_share_a_store_and_an_instance(tmp_path: Path) -> None
     assert len(workflow.state) == 40
     assert dict(await noting(store).refresh()) == dict(workflow.state)
     await store.aclose()
+
+
+def emptied(directory: Path) -> None:
+    for file in directory.glob("*.sqlite3*"):
+        file.unlink()
+
+
+async def test_a_store_that_was_emptied_is_a_new_beginning(tmp_path: Path) -> None:
+    async with SqliteStore(tmp_path) as store:
+        workflow = noting(store)
+        for name in "abc":
+            await workflow.run(name)
+        emptied(tmp_path)
+        result = await workflow.run("d")
+        assert result.epoch == 1
+        assert dict(workflow.state) == {"d": 1}
+        async with SqliteStore(tmp_path) as again:
+            assert dict(await noting(again).refresh()) == {"d": 1}
+
+
+async def test_a_store_that_was_put_back_to_yesterday_goes_on_from_there(
+    tmp_path: Path,
+) -> None:
+    async with SqliteStore(tmp_path) as store:
+        workflow = noting(store)
+        await workflow.run("a")
+        await store.aclose()
+        file = store.path_of("press/default")
+        backup = file.read_bytes()
+        for name in "bcd":
+            await workflow.run(name)
+        await store.aclose()
+        emptied(tmp_path)
+        file.write_bytes(backup)
+        result = await workflow.run("e")
+        assert result.epoch == 2
+        assert dict(workflow.state) == {"a": 1, "e": 2}
+
+
+async def test_a_fork_of_the_process_opens_its_own_files(tmp_path: Path) -> None:
+    code = f"""
+import asyncio, os
+from tenure.runtime import SqliteStore, WorkflowBuilder, WorkflowContext, executor
+@executor
+async def note(name: str, ctx: WorkflowContext[None, str]) -> None:
+    ctx.set_state(name, os.getpid())
+store = SqliteStore({str(tmp_path)!r})
+workflow = WorkflowBuilder("press", start=note, store=store).build()
+asyncio.run(workflow.run("parent"))
+children = []
+for number in range(3):
+    pid = os.fork()
+    if not pid:
+        asyncio.run(workflow.run(f"child {{number}}", on_conflict="wait"))
+        os._exit(0)
+    children.append(pid)
+for pid in children:
+    assert os.waitpid(pid, 0)[1] == 0
+asyncio.run(workflow.run("parent again"))
+assert len(workflow.state) == 5, workflow.state
+assert len(set(workflow.state.values())) == 4
+"""
+    done = await asyncio.create_subprocess_exec(sys.executable, "-c", code)
+    assert await asyncio.wait_for(done.wait(), 40) == 0

@@ -81,7 +81,9 @@ def _enter(run: Run, store: Store | None) -> Change:
 async def _go_on(run: Run, keeper: Keeper, dispatches: Mapping[str, Dispatch]) -> None:
     """Enter an instance as its last committed run has left it."""
     holding = run.instance
-    if run.head is not None and run.head != holding.head:
+    if run.head is None and holding.head is not None:
+        holding.empty(run)
+    elif run.head is not None and not holding.reflects(run.head):
         answering = isinstance(run.beginning, Responses)
         restored = await keeper.restore(run.head, strict=answering)
         holding.replace(run, restored)

@@ -82,6 +82,8 @@ class Holding:
         self._newest: Owner = NOBODY
         self._confirmed: Run | None = None
         self._head: str | None = None
+        # Whether executors have yet to get what they had saved with that checkpoint.
+        self._looked_up = False
 
     def __repr__(self) -> str:
         return f"<Instance {self.key!r} of workflow {self.graph.name!r}>"
@@ -167,6 +169,10 @@ class Holding:
 
     # What runs do with it where it is kept in a store.
 
+    def reflects(self, checkpoint_id: str) -> bool:
+        """Say whether a run may go on from the memory as from that checkpoint."""
+        return self._head == checkpoint_id and not self._looked_up
+
     @property
     def head(self) -> str | None:
         """The checkpoint that the state and the requests in memory are those of."""
@@ -185,19 +191,20 @@ class Holding:
         with self._lock:
             stands = self._current is run
             previous, before = self._confirmed, self._newest.epoch
-            newest = claimed.epoch > before
-            if newest:
+            # One that does not stand any more is told all the same, if it is in order.
+            taken = stands or claimed.epoch > before
+            if taken:
                 self._newest = Owner(claimed.epoch, run.run_id)
                 self._confirmed = run
                 run.own(self._newest)
                 run.head, run.position = claimed.head, claimed.position
-        if newest:
+        if taken:
             # Each epoch follows the one below it: the store says that that one is over,
             # and by whom only if it was another process's.
             replaced = claimed.epoch - 1
             known = previous is None and replaced == before
             self._tell_claim(run, previous, None if known else replaced or None)
-        if not (stands and newest):
+        if not stands:
             raise OwnershipLostError("claim", run.epoch, self._newest.epoch)
 
     def begin_with(
@@ -227,6 +234,22 @@ class Holding:
             if self._confirmed is not run:
                 raise OwnershipLostError("restore", run.epoch, self._newest.epoch)
             self._hold(restored)
+            self._looked_up = False
+
+    def empty(self, run: Run) -> None:
+        """Hold nothing, because the store has nothing: it was emptied or replaced.
+
+        Args:
+            run: For whom.
+
+        Raises:
+            OwnershipLostError: A successor has its epoch already.
+        """
+        with self._lock:
+            if self._confirmed is not run:
+                raise OwnershipLostError("restore", run.epoch, self._newest.epoch)
+            self._state.replace({})
+            self.requests, self.unsaved, self._head = EMPTY, EMPTY, None
 
     def refresh(self, restored: Restored, since: str | None) -> bool:
         """Hold what the store has, for nobody, if nothing has changed meanwhile.
@@ -240,7 +263,9 @@ class Holding:
         """
         with self._lock:
             if self._current is None and self._head == since:
+                new = restored.checkpoint.checkpoint_id != since
                 self._hold(restored)
+                self._looked_up = self._looked_up or new
             return self._head == restored.checkpoint.checkpoint_id
 
     def _hold(self, restored: Restored) -> None:

@@ -77,6 +77,29 @@ class WorkflowExecutor(Executor):
             for one in member.dispatch.responders
         )
 
+    @property
+    def has_snapshot(self) -> bool:
+        """Whether an executor of the sub-workflow has something of its own to save."""
+        return any(
+            one.factory is None and one.executor.has_snapshot
+            for one in self.workflow.graph.executors.values()
+        )
+
+    async def on_checkpoint_save(self) -> dict[str, Any]:
+        """Return what the sub-workflow's executors have to save."""
+        found: dict[str, Any] = {}
+        for name, one in self.workflow.graph.executors.items():
+            if one.factory is None and one.executor.has_snapshot:
+                snapshot = one.executor.on_checkpoint_save()
+                found[name] = await _awaited(snapshot)
+        return found
+
+    async def on_checkpoint_restore(self, snapshot: Mapping[str, Any]) -> None:
+        """Give the sub-workflow's executors what they had saved."""
+        for name, one in self.workflow.graph.executors.items():
+            if name in snapshot:
+                await _awaited(one.executor.on_checkpoint_restore(snapshot[name]))
+
     def signature_lines(self) -> Iterator[str]:
         """Yield the sub-workflow's own signature."""
         yield f"workflow {signature_of(self.workflow.graph)}"
@@ -131,9 +154,7 @@ class WorkflowExecutor(Executor):
             return None
         answers: dict[str, Any] = {}
         for request in requests:
-            answer = self._answer(request.data)
-            if inspect.isawaitable(answer):
-                answer = await answer
+            answer = await _awaited(self._answer(request.data))
             if answer is not None:
                 answers[request.request_id] = coerced(answer, request)
         return Responses(answers) if answers else None
@@ -156,6 +177,10 @@ class WorkflowExecutor(Executor):
             )
             holding.begin_with(kept["state"], {one.request_id: one for one in requests})
         return holding
+
+
+async def _awaited(value: Any) -> Any:  # noqa: ANN401 - what foreign code returns
+    return await value if inspect.isawaitable(value) else value
 
 
 def _kept(holding: Holding, requests: tuple[PendingRequest, ...]) -> dict[str, Any]:

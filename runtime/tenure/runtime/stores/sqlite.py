@@ -100,6 +100,7 @@ class SqliteStore:
         self._worker = self._new_worker()
         # Used by the worker thread only.
         self._connections: Connections = OrderedDict()
+        self._files: Final[dict[str, tuple[int, int] | None]] = {}
         # Replaced as a whole; written by the worker thread only.
         self._chains: OrderedDict[str, Chain] = OrderedDict()
         self._finalizer = weakref.finalize(self, _close_all, self._connections)
@@ -135,6 +136,7 @@ class SqliteStore:
         }
 
         def claim(base: sqlite3.Connection) -> Claimed | Held:
+            base = self._that_is_there(instance, base)
             with _Transaction(base):
                 row = base.execute(ROW, (instance,)).fetchone()
                 _expect(expected, row)
@@ -281,11 +283,29 @@ class SqliteStore:
         if known is not None:
             self._connections.move_to_end(instance)
             return known
-        made = _open(self.path_of(instance), self._patience)
+        path = self.path_of(instance)
+        made = _open(path, self._patience)
         self._connections[instance] = made
+        self._files[instance] = _file_id(path)
         if len(self._connections) > _OPEN:
-            self._connections.popitem(last=False)[1].close()
+            oldest, unused = self._connections.popitem(last=False)
+            unused.close()
+            self._files.pop(oldest, None)
         return made
+
+    def _that_is_there(
+        self, instance: str, base: sqlite3.Connection
+    ) -> sqlite3.Connection:
+        """Return a connection to the file that is there now.
+
+        A file that was removed or replaced lives on for whoever has it open, and nobody
+        else would ever see what is written there.
+        """
+        known = self._files.get(instance)
+        if known is not None and known == _file_id(self.path_of(instance)):
+            return base
+        self._connections.pop(instance).close()
+        return self._connection(instance)
 
     def _note(self, instance: str, chain: Chain) -> None:
         self._chains[instance] = chain
@@ -337,6 +357,15 @@ def _open(path: Path, patience: float) -> sqlite3.Connection:
     return made
 
 
+def _file_id(path: Path) -> tuple[int, int] | None:
+    """Return what tells a file from another of its name; `None` if there is none."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 def _close_all(connections: Connections) -> None:
     while connections:
         connections.popitem()[1].close()
@@ -344,14 +373,17 @@ def _close_all(connections: Connections) -> None:
 
 def _identity(file: Path) -> str:
     """Return what is in `file`; who comes first decides what that is."""
-    for _ in range(2):
-        with suppress(FileNotFoundError):
-            return file.read_text(encoding="ascii").strip()
-        draft = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
-        draft.write_text(f"{secrets.token_hex(4)}\n", encoding="ascii")
-        with suppress(FileExistsError):
-            os.link(draft, file)
-        draft.unlink()
+    with suppress(FileNotFoundError):
+        return file.read_text(encoding="ascii").strip()
+    draft = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
+    draft.write_text(f"{secrets.token_hex(4)}\n", encoding="ascii")
+    try:
+        os.link(draft, file)
+    except FileExistsError:
+        pass
+    except OSError:  # where files cannot have two names
+        draft.replace(file)
+    draft.unlink(missing_ok=True)
     return file.read_text(encoding="ascii").strip()
 
 

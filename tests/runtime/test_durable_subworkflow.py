@@ -1,0 +1,164 @@
+"""Sub-workflows in checkpoints: they are a part of their parent's, all of it."""
+
+import dataclasses
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tenure.runtime import (
+    Executor,
+    ExecutorError,
+    MemoryStore,
+    Outcome,
+    ResponseTypeError,
+    SqliteStore,
+    StateTypeError,
+    Store,
+    Workflow,
+    WorkflowBuilder,
+    WorkflowContext,
+    WorkflowExecutor,
+    executor,
+    handler,
+    register_state_type,
+    response_handler,
+)
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
+    if request.param == "memory":
+        yield MemoryStore()
+        return
+    async with SqliteStore(tmp_path) as made:
+        yield made
+
+
+@register_state_type
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    good: bool
+
+
+class Reviewer(Executor):
+    """Asks about each draft, and counts the drafts it has seen."""
+
+    def __init__(self, keys: list[str], fails: bool = False) -> None:
+        super().__init__("reviewer")
+        self.seen = 0
+        self.keys = keys
+        self.fails = fails
+
+    @handler
+    async def review(self, draft: str, ctx: WorkflowContext[None, str]) -> None:
+        self.keys.append(ctx.idempotency_key)
+        self.seen += 1
+        ctx.set_state("draft", draft)
+        await ctx.request_info({"draft": draft}, Verdict)
+
+    @response_handler
+    async def decide(
+        self,
+        request: dict[str, Any],
+        response: Verdict,
+        ctx: WorkflowContext[None, str],
+    ) -> None:
+        self.keys.append(ctx.idempotency_key)
+        if self.fails:
+            raise RuntimeError("not now")
+        ctx.set_state("verdict", response)
+        await ctx.yield_output(f"{request['draft']} {response.good} {self.seen}")
+
+    def on_checkpoint_save(self) -> Any:
+        return self.seen
+
+    def on_checkpoint_restore(self, snapshot: Any) -> None:
+        self.seen = snapshot
+
+
+def drawn(
+    store: Store, keys: list[str] | None = None, fails: bool = False, depth: int = 1
+) -> Workflow:
+    keys = [] if keys is None else keys
+    inner = WorkflowBuilder("inner", start=Reviewer(keys, fails)).build()
+    for level in range(1, depth):
+        inner = WorkflowBuilder(
+            f"middle {level}", start=WorkflowExecutor(inner)
+        ).build()
+
+    @executor
+    async def publish(text: str, ctx: WorkflowContext[None, str]) -> None:
+        ctx.set_state("published", text)
+        await ctx.yield_output(text)
+
+    review = WorkflowExecutor(inner, id="review")
+    builder = WorkflowBuilder("outer", start=review, store=store)
+    return builder.add_edge(review, publish).build()
+
+
+@pytest.mark.parametrize("depth", [1, 3])
+async def test_a_request_of_a_subworkflow_is_answered_in_another_process(
+    store: Store, depth: int
+) -> None:
+    result = await drawn(store, depth=depth).run("spring")
+    assert result.outcome is Outcome.PENDING_REQUESTS
+    [request] = result.pending_requests
+    assert request.response_type is Verdict
+    other = drawn(store, depth=depth)
+    await other.refresh()
+    assert other.pending_requests == (request,)
+    with pytest.raises(ResponseTypeError):
+        await other.run(responses={request.request_id: "perhaps"})
+    result = await other.run(responses={request.request_id: {"good": True}})
+    assert result.outputs == ("spring True 1",)
+    assert result.outcome is Outcome.COMPLETED
+    assert dict(await drawn(store, depth=depth).refresh()) == dict(other.state)
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+async def test_work_in_a_subworkflow_has_one_key_wherever_it_is_done_again(
+    store: Store, depth: int
+) -> None:
+    keys: list[str] = []
+    [request] = (await drawn(store, keys, depth=depth).run("spring")).pending_requests
+    with pytest.raises(ExecutorError):
+        await drawn(store, keys, fails=True, depth=depth).run(
+            responses={request.request_id: Verdict(good=True)}
+        )
+    await drawn(store, keys, depth=depth).resume()
+    first, second, third = keys
+    assert second == third != first
+
+
+async def test_what_executors_of_a_subworkflow_keep_is_saved_with_their_parent(
+    store: Store,
+) -> None:
+    await drawn(store).run("one")
+    await drawn(store).run("two")
+    requests = (await drawn(store).run("three")).pending_requests
+    answers = {one.request_id: Verdict(good=False) for one in requests}
+    result = await drawn(store).run(responses=answers)
+    assert set(result.outputs) == {
+        f"{name} False 3" for name in ("one", "two", "three")
+    }
+
+
+async def test_a_type_that_a_subworkflow_may_not_keep_is_refused_by_its_parent(
+    tmp_path: Path,
+) -> None:
+    class Odd:
+        pass
+
+    @executor
+    async def inner(message: str, ctx: WorkflowContext[None, str]) -> None:
+        ctx.set_state("odd", Odd())
+
+    async with SqliteStore(tmp_path) as store:
+        sub = WorkflowExecutor(WorkflowBuilder("inner", start=inner).build())
+        workflow = WorkflowBuilder("outer", start=sub, store=store).build()
+        with pytest.raises(ExecutorError) as caught:
+            await workflow.run("x")
+        assert isinstance(caught.value.__cause__, StateTypeError)
+        assert dict(workflow.state) == {}
