@@ -279,6 +279,11 @@ def _committed(directory: Path, steps: int) -> int:
 
 
 @as_executor
+async def link(left: int, ctx: WorkflowContext[int, int]) -> None:
+    """Stand for the victims' executor of that name."""
+
+
+@executor
 async def usurp(left: int, ctx: WorkflowContext[int, int]) -> None:
     ctx.set_state("usurped", left)
     if left > 1:
@@ -463,8 +468,9 @@ def compete(directory: Path, kind: str, seconds: float, seed: int = 1) -> Arena:
 def prepare(directory: Path) -> None:
     async def first() -> None:
         async with SqliteStore(directory) as store:
-            workflow = WorkflowBuilder("chaos", start=usurp, store=store).build()
-            await workflow.cancel_requests([])
+            # The graph of the victims, one of whom may resume what is prepared here.
+            builder = WorkflowBuilder("chaos", start=link, store=store)
+            await builder.add_edge(link, link).build().cancel_requests([])
 
     asyncio.run(first())
     watch(directory)
