@@ -283,7 +283,7 @@ async def link(left: int, ctx: WorkflowContext[int, int]) -> None:
     """Stand for the victims' executor of that name."""
 
 
-@executor
+@as_executor
 async def usurp(left: int, ctx: WorkflowContext[int, int]) -> None:
     ctx.set_state("usurped", left)
     if left > 1:
