@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal, get_args
 
 from tenure.instrumentation import InstanceRecorder, Recorder
-from tenure.instrumentation.operations import CommitCause, DiscardCause, Outcome, Owner
+from tenure.instrumentation.operations import Outcome, Owner
 from tenure.runtime import _spawn
-from tenure.runtime._change import UNCHANGED, Change
+from tenure.runtime._change import Change
 from tenure.runtime._checkpoint import EMPTY, Claimed, PendingRequest
 from tenure.runtime._epoch import Epoch
 from tenure.runtime._graph import Graph
@@ -18,6 +18,7 @@ from tenure.runtime._mouths import mouth_of
 from tenure.runtime._ownership import NOBODY, Ownership
 from tenure.runtime._run import Run
 from tenure.runtime._state import CommittedState, StateSnapshot
+from tenure.runtime._telling import tell_claim, tell_commit
 from tenure.runtime.errors import OwnershipLostError, RunError, WorkflowBusyError
 
 ConflictPolicy = Literal["reject", "wait", "supersede"]
@@ -144,19 +145,8 @@ class Holding:
             if change.raised or change.settled:
                 self.requests = self.requests_after(change)
             run.requests = self.requests
-        self._tell_commit(run, owner, change)
+        tell_commit(run, owner, change)
         return True
-
-    def _tell_commit(self, run: Run, owner: Owner, change: Change) -> None:
-        voice = run.voice
-        if not (voice.telling or voice.measuring):
-            return
-        writes = change.writes
-        staged = dict.fromkeys(writes, int(run.epoch)) if writes else {}
-        if run.index:
-            voice.commit(owner, staged, index=run.index)
-        elif change != UNCHANGED:
-            voice.commit(owner, staged, cause=CommitCause.RUN_ENTRY)
 
     def requests_after(self, change: Change) -> Mapping[str, PendingRequest]:
         """Return the requests that wait once `change` is committed."""
@@ -203,7 +193,7 @@ class Holding:
             # and by whom only if it was another process's.
             replaced = claimed.epoch - 1
             known = previous is None and replaced == before
-            self._tell_claim(run, previous, None if known else replaced or None)
+            tell_claim(run, previous, None if known else replaced or None)
         if not stands:
             raise OwnershipLostError("claim", run.epoch, self._newest.epoch)
 
@@ -411,36 +401,13 @@ class Holding:
         """
         if self.keeper is None:
             replaced = None if predecessor is None else int(predecessor.epoch)
-            self._tell_claim(run, predecessor, replaced, swept)
+            tell_claim(run, predecessor, replaced, swept)
         if predecessor is None:
             return
         if predecessor.task is None:
             self._end_unstarted(predecessor)
         elif not predecessor.cancel():
             self.lost(predecessor)
-
-    def _tell_claim(
-        self,
-        run: Run,
-        predecessor: Run | None,
-        replaced: int | None,
-        swept: Mapping[str, int] | None = None,
-    ) -> None:
-        """Record a claim: first that it ended another's tenure, last what it swept."""
-        if predecessor is None:
-            run.voice.claim(run.owner, superseded=replaced)
-            return
-        predecessor.voice.release(predecessor.owner, Outcome.SUPERSEDED)
-        run.voice.claim(run.owner, superseded=replaced)
-        if swept is None:
-            swept = predecessor.take_swept()
-        if swept is not None:
-            run.voice.discard(
-                run.owner,
-                swept,
-                cause=DiscardCause.SWEEP,
-                ledger=int(predecessor.epoch),
-            )
 
     def _wake(self, run: Run) -> None:
         turn, run.turn = run.turn, None

@@ -9,26 +9,18 @@ of a transaction blocks every writer of its file.
 
 import hashlib
 import os
-import secrets
 import sqlite3
 import time
 import weakref
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 from urllib.parse import quote
 
-from tenure.instrumentation.process import process_id
 from tenure.runtime import _spawn
-from tenure.runtime._checkpoint import (
-    Checkpoint,
-    CheckpointInfo,
-    Claimed,
-    Held,
-)
+from tenure.runtime._checkpoint import Checkpoint, CheckpointInfo, Claimed, Held
 from tenure.runtime._codec import check_value
 from tenure.runtime._epoch import Epoch, RunId
 from tenure.runtime.errors import (
@@ -37,6 +29,15 @@ from tenure.runtime.errors import (
     OwnershipLostError,
 )
 from tenure.runtime.stores._bodies import Body, Chain, body_of, checkpoint_of
+from tenure.runtime.stores._files import (
+    Connections,
+    Transaction,
+    close_all,
+    file_id,
+    identity,
+    open_file,
+)
+from tenure.runtime.stores._owners import expect, held_by_another, refuse_overtaken
 from tenure.runtime.stores._statements import (
     ANCESTOR,
     CLAIM,
@@ -46,7 +47,6 @@ from tenure.runtime.stores._statements import (
     HISTORY,
     KEEP,
     ROW,
-    SCHEMA,
 )
 
 _OPEN: Final = 256
@@ -59,7 +59,6 @@ _NAME: Final = 120
 """How much of an instance's name is in the name of its file."""
 
 R = TypeVar("R")
-Connections = OrderedDict[str, sqlite3.Connection]
 
 
 class SqliteStore:
@@ -92,7 +91,7 @@ class SqliteStore:
     ) -> None:
         self._directory: Final = Path(directory)
         self._directory.mkdir(parents=True, exist_ok=True)
-        self.id: Final = _identity(self._directory / "store-id")
+        self.id: Final = identity(self._directory / "store-id")
         self.lease: Final = lease
         self._patience: Final = patience
         self._blocking: Final = blocking
@@ -103,7 +102,7 @@ class SqliteStore:
         self._files: Final[dict[str, tuple[int, int] | None]] = {}
         # Replaced as a whole; written by the worker thread only.
         self._chains: OrderedDict[str, Chain] = OrderedDict()
-        self._finalizer = weakref.finalize(self, _close_all, self._connections)
+        self._finalizer = weakref.finalize(self, close_all, self._connections)
 
     def path_of(self, instance: str) -> Path:
         """Return the file of an instance.
@@ -137,11 +136,11 @@ class SqliteStore:
 
         def claim(base: sqlite3.Connection) -> Claimed | Held:
             base = self._that_is_there(instance, base)
-            with _Transaction(base):
+            with Transaction(base):
                 row = base.execute(ROW, (instance,)).fetchone()
-                _expect(expected, row)
-                _refuse_overtaken(holder, rank, row)
-                held = None if takeover else _held_by_another(row, holder)
+                expect(expected, row)
+                refuse_overtaken(holder, rank, row)
+                held = None if takeover else held_by_another(row, holder)
                 if held is not None:
                     return held
                 base.execute(CLAIM, {**facts, "until": time.time() + self.lease})
@@ -168,7 +167,7 @@ class SqliteStore:
         facts = _facts(instance, checkpoint, body, until)
 
         def commit(base: sqlite3.Connection) -> None:
-            with _Transaction(base):
+            with Transaction(base):
                 if base.execute(FENCE, facts).rowcount != 1:
                     owner = _epoch(base, instance)
                     raise OwnershipLostError("commit", checkpoint.epoch, owner)
@@ -232,7 +231,7 @@ class SqliteStore:
 
     async def aclose(self) -> None:
         """Close all files; the store opens them again when it is asked."""
-        await self._worker.ask(lambda: _close_all(self._connections))
+        await self._worker.ask(lambda: close_all(self._connections))
 
     async def __aenter__(self) -> Self:
         return self
@@ -276,7 +275,7 @@ class SqliteStore:
         _inherited.append(self._connections)
         self._connections, self._chains = OrderedDict(), OrderedDict()
         self._worker = self._new_worker()
-        self._finalizer = weakref.finalize(self, _close_all, self._connections)
+        self._finalizer = weakref.finalize(self, close_all, self._connections)
 
     def _connection(self, instance: str) -> sqlite3.Connection:
         known = self._connections.get(instance)
@@ -284,9 +283,9 @@ class SqliteStore:
             self._connections.move_to_end(instance)
             return known
         path = self.path_of(instance)
-        made = _open(path, self._patience)
+        made = open_file(path, self._patience)
         self._connections[instance] = made
-        self._files[instance] = _file_id(path)
+        self._files[instance] = file_id(path)
         if len(self._connections) > _OPEN:
             oldest, unused = self._connections.popitem(last=False)
             unused.close()
@@ -302,7 +301,7 @@ class SqliteStore:
         else would ever see what is written there.
         """
         known = self._files.get(instance)
-        if known is not None and known == _file_id(self.path_of(instance)):
+        if known is not None and known == file_id(self.path_of(instance)):
             return base
         self._connections.pop(instance).close()
         return self._connection(instance)
@@ -315,119 +314,6 @@ class SqliteStore:
 
 _inherited: Final[list[Connections]] = []
 """Connections of the process that this one was forked from; never touched again."""
-
-
-class _Transaction:
-    """`BEGIN IMMEDIATE` to `COMMIT`, or to `ROLLBACK` if anything is raised."""
-
-    def __init__(self, base: sqlite3.Connection) -> None:
-        self._base: Final = base
-
-    def __enter__(self) -> Self:
-        self._base.execute("BEGIN IMMEDIATE")
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        tb: TracebackType | None,
-    ) -> None:
-        base = self._base
-        try:
-            if exc is None:
-                base.execute("COMMIT")
-        finally:
-            if base.in_transaction:
-                with suppress(sqlite3.Error):
-                    base.execute("ROLLBACK")
-
-
-def _open(path: Path, patience: float) -> sqlite3.Connection:
-    made = sqlite3.connect(
-        path, timeout=patience, isolation_level=None, check_same_thread=False
-    )
-    try:
-        made.execute("PRAGMA journal_mode = WAL")
-        made.execute("PRAGMA synchronous = FULL")
-        made.executescript(SCHEMA)
-    except BaseException:
-        made.close()
-        raise
-    return made
-
-
-def _file_id(path: Path) -> tuple[int, int] | None:
-    """Return what tells a file from another of its name; `None` if there is none."""
-    try:
-        found = path.stat()
-    except FileNotFoundError:
-        return None
-    return found.st_dev, found.st_ino
-
-
-def _close_all(connections: Connections) -> None:
-    while connections:
-        connections.popitem()[1].close()
-
-
-def _identity(file: Path) -> str:
-    """Return what is in `file`; who comes first decides what that is."""
-    with suppress(FileNotFoundError):
-        return file.read_text(encoding="ascii").strip()
-    draft = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
-    draft.write_text(f"{secrets.token_hex(4)}\n", encoding="ascii")
-    try:
-        os.link(draft, file)
-    except FileExistsError:
-        pass
-    except OSError:  # where files cannot have two names
-        draft.replace(file)
-    draft.unlink(missing_ok=True)
-    return file.read_text(encoding="ascii").strip()
-
-
-def _expect(expected: Epoch | None, row: Sequence[Any] | None) -> None:
-    epoch = 0 if row is None else row[0]
-    if expected is not None and epoch != expected:
-        raise OwnershipLostError("claim", expected, epoch)
-
-
-def _refuse_overtaken(holder: str, rank: int, row: Sequence[Any] | None) -> None:
-    if row is not None and holder and row[2] == holder and row[3] > rank:
-        raise OwnershipLostError("claim", 0, row[0])
-
-
-def _held_by_another(row: Sequence[Any] | None, holder: str) -> Held | None:
-    """Return who else holds the instance and seems to live."""
-    if row is None:
-        return None
-    epoch, run_id, held_by, _, until = row[:5]
-    if until is None or held_by == holder or _is_gone(held_by):
-        return None
-    left = until - time.time()
-    return Held(RunId(run_id), Epoch(epoch), left) if left > 0 else None
-
-
-def _is_gone(holder: str) -> bool:
-    """Say whether a holder's process was one of this machine and has ended.
-
-    A wrong answer costs politeness only: the fence does not depend on it.
-    """
-    try:
-        host, number, _ = holder.partition("/")[0].rsplit("-", 2)
-        pid = int(number)
-    except ValueError:
-        return False
-    if os.name != "posix" or host != process_id().rsplit("-", 2)[0] or pid < 1:
-        return False
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    except OSError:
-        return False
-    return False
 
 
 def _epoch(base: sqlite3.Connection, instance: str) -> int:

@@ -1,0 +1,92 @@
+"""SQLite files: opening, transactions, and what tells one file from another."""
+
+import os
+import secrets
+import sqlite3
+from collections import OrderedDict
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from tenure.runtime.stores._statements import SCHEMA
+
+Connections = OrderedDict[str, sqlite3.Connection]
+"""Open files by instance, the one that was used last at the end."""
+
+
+class Transaction:
+    """`BEGIN IMMEDIATE` to `COMMIT`, or to `ROLLBACK` if anything is raised."""
+
+    def __init__(self, base: sqlite3.Connection) -> None:
+        self._base: Final = base
+
+    def __enter__(self) -> Self:
+        self._base.execute("BEGIN IMMEDIATE")
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
+        base = self._base
+        try:
+            if exc is None:
+                base.execute("COMMIT")
+        finally:
+            if base.in_transaction:
+                with suppress(sqlite3.Error):
+                    base.execute("ROLLBACK")
+
+
+def open_file(path: Path, patience: float) -> sqlite3.Connection:
+    """Open the file of an instance, and make it if it is not there.
+
+    Args:
+        path: The file.
+        patience: Seconds to wait for another process's transaction.
+    """
+    made = sqlite3.connect(
+        path, timeout=patience, isolation_level=None, check_same_thread=False
+    )
+    try:
+        made.execute("PRAGMA journal_mode = WAL")
+        made.execute("PRAGMA synchronous = FULL")
+        made.executescript(SCHEMA)
+    except BaseException:
+        made.close()
+        raise
+    return made
+
+
+def file_id(path: Path) -> tuple[int, int] | None:
+    """Return what tells a file from another of its name; `None` if there is none."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def close_all(connections: Connections) -> None:
+    """Close all files and forget them."""
+    while connections:
+        connections.popitem()[1].close()
+
+
+def identity(file: Path) -> str:
+    """Return what is in `file`; who comes first decides what that is."""
+    with suppress(FileNotFoundError):
+        return file.read_text(encoding="ascii").strip()
+    draft = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
+    draft.write_text(f"{secrets.token_hex(4)}\n", encoding="ascii")
+    try:
+        os.link(draft, file)
+    except FileExistsError:
+        pass
+    except OSError:  # where files cannot have two names
+        draft.replace(file)
+    draft.unlink(missing_ok=True)
+    return file.read_text(encoding="ascii").strip()
