@@ -21,9 +21,12 @@ def fork(operation: CheckpointSave, history: History) -> tuple[Finding, ...]:
     found: tuple[Finding, ...] = ()
     if sibling is not None and sibling.run.run_id != operation.run.run_id:
         found = _branched(operation, sibling, history)
-        if found and found[0].culprit is operation:
-            return found
-    return (*found, *_stale(operation, history))
+    stale = _stale(operation, history)
+    if found and stale and found[0].culprit is operation:
+        # One save, accused twice: the surer accusation stands.
+        sure = found[0].certainty is Certainty.CERTAIN
+        return found if sure else stale
+    return (*found, *stale)
 
 
 def _stale(operation: CheckpointSave, history: History) -> tuple[Finding, ...]:
