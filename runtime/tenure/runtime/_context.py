@@ -1,12 +1,10 @@
 """What an executor may do: read, stage, send, yield."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Generator, Mapping
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
 
-from tenure.runtime._checkpoint import PendingRequest
 from tenure.runtime._epoch import Epoch, RunId
-from tenure.runtime._events import WorkflowEvent
 from tenure.runtime._isolation import IMMUTABLE, isolate
 from tenure.runtime._keys import DELETED, MISSING, StateKey
 from tenure.runtime._ledger import Page
@@ -116,14 +114,6 @@ class WorkflowContext(ABC, Generic[S, W]):
     @abstractmethod
     def _request(self, data: Any, response_type: Any) -> None:  # noqa: ANN401
         """Put a question to the outside."""
-
-    @abstractmethod
-    def forward(self, event: WorkflowEvent) -> None:
-        """Hand an event of a sub-workflow to the consumer; the engine's own use."""
-
-    @abstractmethod
-    def pass_on(self, requests: Sequence[PendingRequest]) -> None:
-        """Make requests of a sub-workflow this run's own; the engine's own use."""
 
     @abstractmethod
     def _check_kept(self, value: Any, what: str) -> None:  # noqa: ANN401

@@ -9,7 +9,7 @@ from tenure.instrumentation import InstanceRecorder, Recorder
 from tenure.instrumentation.operations import Outcome, Owner
 from tenure.runtime import _spawn
 from tenure.runtime._change import Change
-from tenure.runtime._checkpoint import EMPTY, Claimed, PendingRequest
+from tenure.runtime._checkpoint import EMPTY, Claimed, PendingRequest, Store
 from tenure.runtime._epoch import Epoch
 from tenure.runtime._graph import Graph
 from tenure.runtime._keeper import Durability, Keeper, Restored
@@ -45,6 +45,8 @@ class Holding:
         key: Key of the instance.
         recorder: Who tells what happens.
         durability: How the instance is kept, if it is.
+        values: The store that its values must fit into all the same: its state is a
+            value of another instance, which is kept there.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class Holding:
         key: str,
         recorder: Recorder,
         durability: Durability | None,
+        values: Store | None = None,
     ) -> None:
         self.key: Final = key
         self.graph: Final = graph
@@ -62,6 +65,7 @@ class Holding:
             None if durability is None else Keeper(durability, graph, key)
         )
         store = None if durability is None else durability.store
+        self.values: Final = values if store is None else store
         self.recorder: Final[InstanceRecorder] = mouth_of(
             recorder, graph.name, key, None if store is None else store.id
         )

@@ -8,20 +8,21 @@ own, in an instance that lives as long as the invocation.
 
 import inspect
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from tenure.runtime._beginning import Beginning, FreshMessage, Responses
 from tenure.runtime._checkpoint import PendingRequest
 from tenure.runtime._context import WorkflowContext
 from tenure.runtime._executor import Executor
+from tenure.runtime._graph import Graph
 from tenure.runtime._handle import RunHandle
 from tenure.runtime._handlers import Handler, ResponseHandler
 from tenure.runtime._holding import Holding
-from tenure.runtime._requests import coerced, restored
+from tenure.runtime._invocation import Invocation
+from tenure.runtime._requests import coerced, name_of, restored
 from tenure.runtime._run import Run, RunResult
 from tenure.runtime._signature import signature_of
-from tenure.runtime._types import describe
 from tenure.runtime._workflow import Workflow
 
 Answerer = Callable[[Any], Any]
@@ -121,7 +122,9 @@ class WorkflowExecutor(Executor):
 
     async def _run(self, beginning: Beginning, ctx: WorkflowContext[Any, Any]) -> None:
         """Run the sub-workflow once, and again for requests that are answered here."""
+        assert isinstance(ctx, Invocation)  # it is this engine that calls
         holding = self._holding(ctx)
+        asked = set(holding.requests)
         following: Beginning | None = beginning
         for place in itertools.count(1):
             if following is None:
@@ -131,7 +134,11 @@ class WorkflowExecutor(Executor):
             hand_on = ctx.send_message if ctx.leads_on else ctx.yield_output
             for output in result.outputs:
                 await hand_on(output)
-            following = await self._answered(result.pending_requests)
+            new = [
+                one for one in result.pending_requests if one.request_id not in asked
+            ]
+            asked.update(one.request_id for one in new)
+            following = await self._answered(new)
         requests = tuple(holding.requests.values())
         ctx.set_state(self.state_key, _kept(holding, requests))
         ctx.pass_on(requests)
@@ -140,7 +147,7 @@ class WorkflowExecutor(Executor):
         self,
         holding: Holding,
         beginning: Beginning,
-        ctx: WorkflowContext[Any, Any],
+        ctx: Invocation,
         origin: str,
     ) -> RunResult:
         run = Run(holding, beginning, ctx.kwargs)
@@ -149,7 +156,7 @@ class WorkflowExecutor(Executor):
         holding.admit(run, "reject")
         return await RunHandle(run)
 
-    async def _answered(self, requests: tuple[PendingRequest, ...]) -> Responses | None:
+    async def _answered(self, requests: Sequence[PendingRequest]) -> Responses | None:
         if self._answer is None:
             return None
         answers: dict[str, Any] = {}
@@ -159,7 +166,7 @@ class WorkflowExecutor(Executor):
                 answers[request.request_id] = coerced(answer, request)
         return Responses(answers) if answers else None
 
-    def _holding(self, ctx: WorkflowContext[Any, Any]) -> Holding:
+    def _holding(self, ctx: Invocation) -> Holding:
         """Return an instance that holds what earlier invocations have left."""
         child = self.workflow
         holding = Holding(
@@ -168,14 +175,19 @@ class WorkflowExecutor(Executor):
             f"{ctx.instance_key}/{self.id}",
             child.recorder,
             None,
+            ctx.values,
         )
         kept: Mapping[str, Any] | None = ctx.get_state(self.state_key)
         if kept is not None:
-            requests = (
-                restored(PendingRequest(*one), child.graph.executors[one[1]].dispatch)
-                for one in kept["requests"]
-            )
-            holding.begin_with(kept["state"], {one.request_id: one for one in requests})
+            waiting = ctx.waiting
+            requests = (PendingRequest(*one) for one in kept["requests"])
+            # The parent may have withdrawn some.
+            revived = {
+                one.request_id: _revived(one, child.graph)
+                for one in requests
+                if one.request_id in waiting
+            }
+            holding.begin_with(kept["state"], revived)
         return holding
 
 
@@ -183,11 +195,22 @@ async def _awaited(value: Any) -> Any:  # noqa: ANN401 - what foreign code retur
     return await value if inspect.isawaitable(value) else value
 
 
+def _revived(request: PendingRequest, graph: Graph) -> PendingRequest:
+    asker = graph.executors.get(request.executor_id)
+    return request if asker is None else restored(request, asker.dispatch)
+
+
 def _kept(holding: Holding, requests: tuple[PendingRequest, ...]) -> dict[str, Any]:
+    named = holding.values is not None
     return {
         "state": dict(holding.snapshot()),
         "requests": [
-            [one.request_id, one.executor_id, one.data, describe(one.response_type)]
+            [
+                one.request_id,
+                one.executor_id,
+                one.data,
+                name_of(one.response_type) if named else one.response_type,
+            ]
             for one in requests
         ],
     }
