@@ -65,7 +65,7 @@ def _enter(run: Run, store: Store | None) -> Change:
         case FreshMessage(message):
             run.mailbox.deliver(run.instance.graph.start, Delivery(message))
         case Responses(values):
-            for answer in answers_to(values, requests):
+            for answer in answers_to(values, requests, run.instance.graph.shared):
                 asker = answer.request.executor_id
                 if store is not None:
                     store.check(answer.response, f"answer to {asker!r}")

@@ -269,14 +269,14 @@ class Instance:
         """Withdraw requests that nobody will answer. It claims like any run.
 
         Args:
-            ids: Ids of the requests.
+            ids: Ids of the requests, or the id of one.
             on_conflict: As in `run`.
 
         Raises:
             UnknownRequestError: No such request waits for an answer. With a store,
                 raised when the handle is awaited.
         """
-        wanted = tuple(ids)
+        wanted = (ids,) if isinstance(ids, str) else tuple(ids)
         if self._holding.keeper is None:
             find_requests(wanted, self._holding.requests)
         return RunHandle(self._start(Withdrawal(wanted), on_conflict, {}))
@@ -389,7 +389,7 @@ class Instance:
             raise TypeError("pass exactly one of message, responses and checkpoint_id")
         if responses is not None:
             if self._holding.keeper is None:
-                answers_to(responses, self._holding.requests)
+                answers_to(responses, self._holding.requests, self._graph.shared)
             return Responses(dict(responses))
         if checkpoint_id is not None:
             self._need_store("checkpoint_id")
