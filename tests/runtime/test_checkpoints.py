@@ -165,7 +165,7 @@ async def test_the_entry_checkpoint_holds_the_input_before_anything_runs(
     [entry] = await workflow.history()
     assert entry.kind == "entry"
     checkpoint, state = await store.load("press/default", entry.checkpoint_id)
-    assert list(checkpoint.standing.messages) == [("start", "a")]
+    assert list(checkpoint.standing.messages) == [("start", "a", entry.run_id)]
     assert checkpoint.standing.snapshots == {"teller": {"told": 0}}
     assert state == {}
     assert fuse.count == 1

@@ -241,16 +241,16 @@ async def test_only_the_owner_can_extend_or_give_back(store: Store) -> None:
 
 async def test_a_checkpoint_comes_back_with_all_that_it_holds(store: Store) -> None:
     one = await claimed(store, "a")
-    request = PendingRequest("q1", "ask", {"question": (1, 2)}, bool)
+    request = PendingRequest("q1", "ask", {"question": (1, 2)}, bool, "r0")
     checkpoint, state = Tree().grow(
         one,
         "a",
         None,
         1,
         {"k": {"deep": [1, (2, 3)]}},
-        messages=[("b", "hello"), ("c", [1, 2]), ("b", {"x"})],
+        messages=[("b", "hello", "a"), ("c", [1, 2], "r0"), ("b", {"x"}, "a")],
         answers=[("ask", "q0", (True, None))],
-        fan_ins=[(0, "b", 1), (0, "b", 2), (1, "c", "x")],
+        fan_ins=[(0, "b", 1, "a"), (0, "b", 2, "r0"), (1, "c", "x", "a")],
         requests=(request,),
         snapshots={"b": {"seen": 3}, "c": None},
     )
@@ -276,7 +276,7 @@ async def test_nobody_can_change_what_is_kept(store: Store) -> None:
         "a",
         None,
         1,
-        messages=[("b", message)],
+        messages=[("b", message, "a")],
         requests=(PendingRequest("q1", "ask", question, bool),),
         snapshots={"b": snapshot},
     )
@@ -286,7 +286,7 @@ async def test_nobody_can_change_what_is_kept(store: Store) -> None:
         snapshot["seen"].append("later")
         question["q"].append("later")
         loaded, _ = await store.load(NAME, "c1")
-        assert list(loaded.standing.messages) == [("b", ["m"])]
+        assert list(loaded.standing.messages) == [("b", ["m"], "a")]
         assert loaded.standing.snapshots == {"b": {"seen": []}}
         assert loaded.standing.requests[0].data == {"q": []}
         message, snapshot = (

@@ -201,6 +201,7 @@ def _tell_consumer(run: Run, outcome: Outcome, error: BaseException | None) -> N
     if error is not None and outcome is Outcome.FAILED:
         run.note(RunFailed, error)
     else:
-        run.note(RunEnded, outcome, run.mailbox.undelivered)
+        awaited = {one.begun_by for one in run.requests.values()}
+        run.note(RunEnded, outcome, run.mailbox.undelivered(awaited))
     if run.buffer is not None:
         run.buffer.close()

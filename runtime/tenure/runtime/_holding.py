@@ -2,16 +2,17 @@
 
 import threading
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, get_args
 
 from tenure.instrumentation import InstanceRecorder, Recorder
 from tenure.instrumentation.operations import Outcome, Owner
 from tenure.runtime import _spawn
 from tenure.runtime._change import Change
-from tenure.runtime._checkpoint import EMPTY, Claimed, PendingRequest, Store
+from tenure.runtime._checkpoint import EMPTY, Claimed, Collected, PendingRequest, Store
 from tenure.runtime._epoch import Epoch
 from tenure.runtime._graph import Graph
+from tenure.runtime._isolation import copied
 from tenure.runtime._keeper import Durability, Keeper, Restored
 from tenure.runtime._mailbox import Router
 from tenure.runtime._mouths import mouth_of
@@ -72,6 +73,8 @@ class Holding:
         self.id: Final = self.recorder.instance
         # Requests that wait for an answer. Invariant: replaced as a whole.
         self.requests: Mapping[str, PendingRequest] = EMPTY
+        # What fan-ins hold for answers yet to come. Invariant: replaced as a whole.
+        self.collected: Sequence[Collected] = ()
         # Writes that a store failed to keep: the next checkpoint has them too.
         self.unsaved: Mapping[str, Any] = EMPTY
         # Held for claims, commits and releases: no await and no foreign code inside.
@@ -149,8 +152,20 @@ class Holding:
             if change.raised or change.settled:
                 self.requests = self.requests_after(change)
             run.requests = self.requests
+            if self.collected or run.mailbox.collecting:
+                self.collected = self._collected_by(run)
         tell_commit(run, owner, change)
         return True
+
+    def _collected_by(self, run: Run) -> Sequence[Collected]:
+        awaited = {one.begun_by for one in self.requests.values()}
+        return [
+            (position, source, copied(message, f"message of {source!r}"), begun_by)
+            for position, source, message, begun_by in run.mailbox.collected(
+                self.graph.fan_ins
+            )
+            if begun_by in awaited
+        ]
 
     def requests_after(self, change: Change) -> Mapping[str, PendingRequest]:
         """Return the requests that wait once `change` is committed."""
@@ -202,17 +217,21 @@ class Holding:
             raise OwnershipLostError("claim", run.epoch, self._newest.epoch)
 
     def begin_with(
-        self, state: dict[str, Any], requests: Mapping[str, PendingRequest]
+        self,
+        state: dict[str, Any],
+        requests: Mapping[str, PendingRequest],
+        collected: Sequence[Collected],
     ) -> None:
         """Hold what an earlier holding of the same instance held; no run owns it yet.
 
         Args:
             state: The state.
             requests: Requests that wait for an answer, by id.
+            collected: What fan-ins hold for the answers.
         """
         with self._lock:
             self._state.replace(state)
-        self.requests = requests
+        self.requests, self.collected = requests, collected
 
     def replace(self, run: Run, restored: Restored) -> None:
         """Hold what a checkpoint brings back.
@@ -244,6 +263,7 @@ class Holding:
                 raise OwnershipLostError("restore", run.epoch, self._newest.epoch)
             self._state.replace({})
             self.requests, self.unsaved, self._head = EMPTY, EMPTY, None
+            self.collected = ()
 
     def refresh(self, restored: Restored, since: str | None) -> bool:
         """Hold what the store has, for nobody, if nothing has changed meanwhile.
@@ -265,6 +285,7 @@ class Holding:
     def _hold(self, restored: Restored) -> None:
         self._state.replace(restored.state)
         self.requests = restored.requests
+        self.collected = restored.collected
         self.unsaved = EMPTY
         self._head = restored.checkpoint.checkpoint_id
 

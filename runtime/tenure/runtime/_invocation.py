@@ -165,7 +165,13 @@ class Invocation(WorkflowContext[Any, Any]):
         for one in requests:
             if one.request_id not in waiting:
                 self._check_request(one.data, one.response_type)
-                self._turn.raised.append(replace(one, executor_id=self._executor_id))
+                self._turn.raised.append(
+                    replace(
+                        one,
+                        executor_id=self._executor_id,
+                        begun_by=self._turn.begun_by,
+                    )
+                )
 
     def _send(self, message: Any, target: str | None) -> None:  # noqa: ANN401
         if self.late:
@@ -176,7 +182,7 @@ class Invocation(WorkflowContext[Any, Any]):
         if keeper is not None:
             keeper.store.check(message, f"message of {self._executor_id!r}")
         admitted = turn.router.admit(message, target)
-        turn.sent.append(Sent(admitted, target, self._sources()))
+        turn.sent.append(Sent(admitted, target, self._sources(), turn.begun_by))
 
     def _request(self, data: Any, response_type: Any) -> None:  # noqa: ANN401
         if self.late:
@@ -190,6 +196,7 @@ class Invocation(WorkflowContext[Any, Any]):
                 self._executor_id,
                 isolate(data, what),
                 response_type,
+                self._turn.begun_by,
             )
         )
 

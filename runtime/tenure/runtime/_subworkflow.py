@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from tenure.runtime._beginning import Beginning, FreshMessage, Responses
-from tenure.runtime._checkpoint import PendingRequest
+from tenure.runtime._checkpoint import PendingRequest, Store
 from tenure.runtime._context import WorkflowContext
 from tenure.runtime._executor import Executor
 from tenure.runtime._graph import Graph
@@ -56,6 +56,7 @@ class WorkflowExecutor(Executor):
         super().__init__(id or workflow.name)
         self.workflow: Final = workflow
         self._answer: Final = answer
+        self._signature: Final = signature_of(workflow.graph)
 
     def read_handlers(self, workflow: str) -> tuple[Handler, ...]:
         """Return one handler for all that the sub-workflow's start executor takes."""
@@ -103,7 +104,7 @@ class WorkflowExecutor(Executor):
 
     def signature_lines(self) -> Iterator[str]:
         """Yield the sub-workflow's own signature."""
-        yield f"workflow {signature_of(self.workflow.graph)}"
+        yield f"workflow {self._signature}"
 
     @property
     def state_key(self) -> str:
@@ -140,7 +141,7 @@ class WorkflowExecutor(Executor):
             asked.update(one.request_id for one in new)
             following = await self._answered(new)
         requests = tuple(holding.requests.values())
-        ctx.set_state(self.state_key, _kept(holding, requests))
+        ctx.set_state(self.state_key, self._kept(holding, requests))
         ctx.pass_on(requests)
 
     async def _drive(
@@ -187,8 +188,26 @@ class WorkflowExecutor(Executor):
                 for one in requests
                 if one.request_id in waiting
             }
-            holding.begin_with(kept["state"], revived)
+            same = kept.get("graph") == self._signature
+            collected = [tuple(one) for one in kept["fan_ins"]] if same else ()
+            holding.begin_with(kept["state"], revived, collected)
         return holding
+
+    def _kept(
+        self, holding: Holding, requests: Sequence[PendingRequest]
+    ) -> dict[str, Any]:
+        """Return what the next invocation goes on with, as a value of the parent."""
+        kept: dict[str, Any] = {
+            "state": dict(holding.snapshot()),
+            "requests": [_written(one, holding.values) for one in requests],
+        }
+        if holding.collected:
+            for _, source, message, _ in holding.collected:
+                if holding.values is not None:
+                    holding.values.check(message, f"message of {source!r}")
+            kept["fan_ins"] = [list(one) for one in holding.collected]
+            kept["graph"] = self._signature
+        return kept
 
 
 async def _awaited(value: Any) -> Any:  # noqa: ANN401 - what foreign code returns
@@ -200,17 +219,6 @@ def _revived(request: PendingRequest, graph: Graph) -> PendingRequest:
     return request if asker is None else restored(request, asker.dispatch)
 
 
-def _kept(holding: Holding, requests: tuple[PendingRequest, ...]) -> dict[str, Any]:
-    named = holding.values is not None
-    return {
-        "state": dict(holding.snapshot()),
-        "requests": [
-            [
-                one.request_id,
-                one.executor_id,
-                one.data,
-                name_of(one.response_type) if named else one.response_type,
-            ]
-            for one in requests
-        ],
-    }
+def _written(one: PendingRequest, values: Store | None) -> list[Any]:
+    wanted = one.response_type if values is None else name_of(one.response_type)
+    return [one.request_id, one.executor_id, one.data, wanted, one.begun_by]
