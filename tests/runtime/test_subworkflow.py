@@ -15,6 +15,7 @@ from tenure.runtime import (
     MemoryStore,
     Outcome,
     OutputYielded,
+    OwnershipLostError,
     RequestRaised,
     ResponseTypeError,
     SqliteStore,
@@ -135,6 +136,55 @@ async def test_events_of_a_sub_workflow_reach_the_parents_consumer() -> None:
     assert (("inner", "innermost"), OutputYielded) in told
     assert (("inner",), ExecutorInvoked) in told
     assert [event.seq for event in events] == list(range(1, len(events) + 1))
+
+
+@pytest.mark.parametrize("depth", [1, 3])
+@pytest.mark.parametrize("outputs", [0, 5])
+async def test_a_sub_workflow_waits_for_the_reader_of_its_parents_stream(
+    depth: int, outputs: int
+) -> None:
+    invoked: list[int] = []
+
+    @executor
+    async def pump(left: int, ctx: WorkflowContext[int, int]) -> None:
+        invoked.append(left)
+        for at in range(outputs):
+            await ctx.yield_output(at)
+        if left:
+            await ctx.send_message(left - 1)
+
+    workflow = WorkflowBuilder("pump", start=pump).add_edge(pump, pump).build()
+    for level in range(depth):
+        inner = WorkflowExecutor(workflow)
+        workflow = WorkflowBuilder(f"level {level}", start=inner).build()
+    async with workflow.stream(50, buffer=4) as events:
+        reader = aiter(events)
+        told = [await anext(reader)]
+        await turns(500)
+        assert len(invoked) < 4
+        while (event := await anext(reader, None)) is not None:
+            told.append(event)
+    assert len(invoked) == 51
+    assert len(told) > 51 * (3 + outputs)
+    assert events.result().outcome is Outcome.COMPLETED
+
+
+async def test_a_sub_workflow_that_nobody_reads_stalls_and_may_be_superseded() -> None:
+    @executor
+    async def pump(left: int, ctx: WorkflowContext[int, int]) -> None:
+        await ctx.yield_output(left)
+        if left:
+            await ctx.send_message(left - 1)
+
+    child = WorkflowBuilder("pump", start=pump).add_edge(pump, pump).build()
+    outer = WorkflowBuilder("outer", start=WorkflowExecutor(child)).build()
+    reader = aiter(outer.stream(50, buffer=2, stall_after=0.0))
+    await anext(reader)
+    await turns(50)
+    assert (await outer.run(0)).outputs == (0,)
+    with pytest.raises(OwnershipLostError):
+        while await anext(reader, None) is not None:
+            pass
 
 
 async def test_cancelling_the_parent_cancels_the_sub_workflow() -> None:

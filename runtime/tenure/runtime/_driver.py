@@ -97,8 +97,8 @@ async def _run_supersteps(run: Run) -> None:
     while mailbox:
         if run.index >= graph.max_supersteps:
             raise ConvergenceError(graph.max_supersteps, mailbox.waiting)
-        if run.buffer is not None and run.buffer.full:
-            await run.buffer.room()
+        if run.outlet is not None and run.outlet.full:
+            await run.outlet.room()
         if run.index % _TURNS == _TURNS - 1:
             await _spawn.let_others_run()
         run.check()

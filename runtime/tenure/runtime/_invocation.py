@@ -23,7 +23,7 @@ from tenure.runtime._events import (
 from tenure.runtime._isolation import isolate
 from tenure.runtime._mailbox import Sent
 from tenure.runtime._requests import Answer, type_named
-from tenure.runtime._run import Run
+from tenure.runtime._run import Buffer, Run
 from tenure.runtime._stream_buffer import Room
 from tenure.runtime._turn import Turn
 from tenure.runtime._types import describe, is_annotation, may_flow
@@ -151,6 +151,11 @@ class Invocation(WorkflowContext[Any, Any]):
                 asked.add(one.request_id)
         return frozenset(asked.difference(turn.settled))
 
+    @property
+    def outlet(self) -> Buffer | None:
+        """Where the run's consumer reads, which all have to wait for."""
+        return self._run.outlet
+
     def forward(self, event: WorkflowEvent) -> None:
         """Hand an event of a sub-workflow to the consumer, with its path."""
         run = self._run
@@ -249,8 +254,8 @@ class Invocation(WorkflowContext[Any, Any]):
             _spawn.call_soon(loop, partial(self._yield, value))
             return DONE
         self._yield(value)
-        if run.buffer is not None and run.buffer.full:
-            return Room(run.buffer)
+        if run.outlet is not None and run.outlet.full:
+            return Room(run.outlet)
         return DONE
 
     def _yield(self, value: Any) -> None:  # noqa: ANN401

@@ -154,6 +154,7 @@ class WorkflowExecutor(Executor):
         run = Run(holding, beginning, ctx.kwargs)
         run.origin = origin
         run.forward = ctx.forward
+        run.outlet = ctx.outlet
         holding.admit(run, "reject")
         return await RunHandle(run)
 
