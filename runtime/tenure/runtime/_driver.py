@@ -23,6 +23,10 @@ _TURNS = 8
 _GONE_AFTER = 1.0
 """Seconds after which a waiting run looks whether the owner is still there."""
 
+_PATIENCE = 1.0
+"""For how many seconds a run may clean up after its deadline, and after each further
+cancellation."""
+
 _FINE = (type(None), Exception, _spawn.CANCELLED)
 """What a run may end with and go on to clean up; else its coroutine, or the process, is
 being destroyed."""
@@ -79,10 +83,49 @@ async def _run_until(run: Run) -> None:
     if run.deadline is None:
         await _run_supersteps(run)
         return
-    with move_on_after(run.deadline) as scope:
+    deadline = _Deadline(run, run.deadline)
+    try:
         await _run_supersteps(run)
-    if scope.cancelled_caught:
-        raise DeadlineError(run.deadline, run.index)
+    except _spawn.CANCELLED as exc:
+        if deadline.alone():
+            raise DeadlineError(run.deadline, run.index) from exc
+        raise
+    finally:
+        deadline.stop()
+
+
+class _Deadline:
+    """Cancels a run that takes too long, and again if it goes on all the same.
+
+    Not a cancel scope of anyio, which would cancel every await of clean-up code too.
+
+    Args:
+        run: A run; its task is the current one.
+        seconds: After how many seconds.
+    """
+
+    __slots__ = ("_cancelled", "_run", "_timer")
+
+    def __init__(self, run: Run, seconds: float) -> None:
+        self._run = run
+        # How often it has cancelled and not taken that back.
+        self._cancelled = 0
+        self._timer = _spawn.Timer(seconds, self._pass)
+
+    def _pass(self) -> None:
+        self._run.overdue = True
+        self._cancelled += self._run.interrupt()
+        self._timer = _spawn.Timer(_PATIENCE, self._pass)
+
+    def alone(self) -> bool:
+        """Say whether the run was cancelled by this deadline and by nobody else."""
+        return 0 < self._cancelled >= _spawn.cancellations()
+
+    def stop(self) -> None:
+        """Cancel no more, and let the task wait again for whatever it has to."""
+        self._timer.stop()
+        _spawn.take_back_cancellations(self._cancelled)
+        self._cancelled = 0
 
 
 async def _run_supersteps(run: Run) -> None:
@@ -95,6 +138,8 @@ async def _run_supersteps(run: Run) -> None:
     else:
         await enter_from_store(run, dispatches)
     while mailbox:
+        if run.overdue:  # and has swallowed its cancellation
+            raise DeadlineError(run.deadline or 0.0, run.index)
         if run.index >= graph.max_supersteps:
             raise ConvergenceError(graph.max_supersteps, mailbox.waiting)
         if run.outlet is not None and run.outlet.full:
