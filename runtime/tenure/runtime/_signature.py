@@ -122,7 +122,7 @@ def _single(value: object) -> str | None:
     return None
 
 
-def _compiled(pattern: re.Pattern[Any]) -> tuple[Any, int]:
+def _compiled(pattern: Any) -> tuple[Any, int]:  # noqa: ANN401 - of str or of bytes
     return pattern.pattern, pattern.flags
 
 
