@@ -300,8 +300,11 @@ class Instance:
                 was taken of another graph, or there is an instance of that key.
         """
         keeper = self._need_store("fork")
+        # Looked up first, because a claim would use up the key for nothing.
+        found = (await keeper.restore(checkpoint_id, strict=True)).checkpoint
         made = self._sibling(key)
-        await made._begin_as(Branch(keeper.name, checkpoint_id))  # noqa: SLF001 - a twin
+        branch = Branch(keeper.name, found.checkpoint_id)
+        await made._begin_as(branch)  # noqa: SLF001 - a twin
         return made
 
     async def _begin_as(self, branch: Branch) -> None:

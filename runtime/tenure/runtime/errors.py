@@ -176,5 +176,6 @@ class CheckpointMismatchError(CheckpointError):
         return (
             f"checkpoint {self.checkpoint_id!r} was taken of another graph (signature "
             f"{self.found}, this one is {self.expected}): its executors, types, edges "
-            f"or conditions have changed since"
+            f"or conditions have changed since. Go on with the graph of then, or run a "
+            f"message, which begins with the state and drops what was left undone"
         )
