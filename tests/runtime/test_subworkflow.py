@@ -18,6 +18,7 @@ from tenure.runtime import (
     OwnershipLostError,
     RequestRaised,
     ResponseTypeError,
+    Retry,
     SqliteStore,
     Store,
     SubworkflowEvent,
@@ -372,6 +373,47 @@ async def test_a_sub_workflow_may_ask_for_whatever_a_workflow_may_ask_for(
     [answer] = [one for one in (["x"], "a", {"n": [1, None]}) if accepts(kind, one)]
     result = await outer.run(responses={request.request_id: answer})
     assert result.outputs == (answer,)
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+async def test_a_sub_workflow_is_tried_again_for_what_failed_deep_inside_it(
+    depth: int,
+) -> None:
+    attempts: list[str] = []
+
+    @executor
+    async def flaky(text: str, ctx: WorkflowContext[None, str]) -> None:
+        attempts.append(text)
+        ctx.set_state("tries", ctx.get_state("tries", 0) + 1)
+        await ctx.yield_output(text)
+        if len(attempts) < 3:
+            raise ConnectionError("not now")
+        if text == "bad":
+            raise ValueError("never")
+
+    child = WorkflowBuilder("flaky", start=flaky).build()
+    for level in range(1, depth):
+        child = WorkflowBuilder(f"level {level}", start=WorkflowExecutor(child)).build()
+    retry = Retry(attempts=5, wait=0, on=ConnectionError)
+    inner = WorkflowExecutor(child, "inner", retry=retry)
+    outer = WorkflowBuilder("outer", start=inner).build()
+    result = await outer.run("a")
+    assert (result.outputs, len(attempts)) == (("a",), 3)
+    with pytest.raises(ExecutorError, match="never"):
+        await outer.run("bad")
+    assert len(attempts) == 4
+
+
+async def test_a_sub_workflow_that_takes_too_long_ends_with_a_timeout() -> None:
+    held = HeldExecutor()
+    child = WorkflowBuilder("holding", start=held).build()
+    inner = WorkflowExecutor(child, "inner", timeout=0.05, concurrency=1)
+    outer = WorkflowBuilder("outer", start=inner).build()
+    with pytest.raises(ExecutorError, match="TimeoutError"):
+        await outer.run("a")
+    assert held.ended["a"].is_set()
+    held.released["b"].set()
+    assert (await outer.run("b")).outputs == ("b",)
 
 
 async def test_a_failure_inside_names_the_executor_of_the_sub_workflow() -> None:

@@ -71,8 +71,11 @@ async def with_retries(
     )
 
     def worth_another(error: BaseException) -> bool:
-        cause = error.__cause__ if isinstance(error, ExecutorError) else None
-        return cause is not None and retry.covers(cause)
+        # In a sub-workflow the failure of an executor is that of another.
+        cause: BaseException | None = error
+        while isinstance(cause, ExecutorError):
+            cause = cause.__cause__
+        return cause is not None and cause is not error and retry.covers(cause)
 
     trying = AsyncRetrying(
         sleep=sleep,

@@ -21,6 +21,7 @@ from tenure.runtime._handlers import Handler, ResponseHandler
 from tenure.runtime._holding import Holding
 from tenure.runtime._invocation import Invocation
 from tenure.runtime._requests import coerced, name_of, restored
+from tenure.runtime._retry import Retry
 from tenure.runtime._run import Run, RunResult
 from tenure.runtime._signature import signature_of
 from tenure.runtime._workflow import Workflow
@@ -44,6 +45,10 @@ class WorkflowExecutor(Executor):
         id: Name in the parent; the workflow's name by default.
         answer: Called with the data of each request of the sub-workflow; what it
             returns is the answer, and `None` passes the request on to the parent.
+        retry: As in `Executor`: the whole sub-workflow is run again, from the state
+            that it had. What an executor inside raised counts as its failure.
+        timeout: As in `Executor`, for the whole sub-workflow.
+        concurrency: As in `Executor`.
     """
 
     def __init__(
@@ -52,8 +57,13 @@ class WorkflowExecutor(Executor):
         id: str | None = None,  # noqa: A002 - the public name
         *,
         answer: Answerer | None = None,
+        retry: Retry | None = None,
+        timeout: float | None = None,
+        concurrency: int | None = None,
     ) -> None:
-        super().__init__(id or workflow.name)
+        super().__init__(
+            id or workflow.name, retry=retry, timeout=timeout, concurrency=concurrency
+        )
         self.workflow: Final = workflow
         self._answer: Final = answer
         self._signature: Final = signature_of(workflow.graph)
