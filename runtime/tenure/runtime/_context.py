@@ -226,7 +226,11 @@ class WorkflowContext(ABC, Generic[S, W]):
         self._send(message, name)
         return DONE
 
-    def request_info(self, data: object, response_type: type[Any]) -> Awaitable[None]:
+    def request_info(
+        self,
+        data: object,
+        response_type: Any,  # noqa: ANN401 - a union is no class for type checkers
+    ) -> Awaitable[None]:
         """Ask something of the outside: a person, another system, a later day.
 
         The question is committed with the superstep. A run that has nothing else to do
@@ -235,11 +239,15 @@ class WorkflowContext(ABC, Generic[S, W]):
 
         Args:
             data: The question; the response handler gets it back.
-            response_type: What an answer must be.
+            response_type: What an answer must be: a class, or an annotation such as
+                `list[str]`, `Form | None` or `Literal["yes", "no"]`.
 
         Raises:
-            MessageTypeError: No response handler takes answers to such a question.
+            MessageTypeError: No response handler takes such answers to such a question.
+            TypeError: The response type is no type.
             IsolationError: The question cannot be copied.
+            StateTypeError: The instance's store cannot hold the question; or it cannot
+                find the response type again, because no response handler names it.
         """
         self._request(data, response_type)
         return DONE
