@@ -12,7 +12,6 @@ from tenure.runtime._change import Change
 from tenure.runtime._checkpoint import EMPTY, Claimed, Collected, PendingRequest, Store
 from tenure.runtime._epoch import Epoch
 from tenure.runtime._graph import Graph
-from tenure.runtime._isolation import copied
 from tenure.runtime._keeper import Durability, Keeper, Restored
 from tenure.runtime._mailbox import Router
 from tenure.runtime._mouths import mouth_of
@@ -153,19 +152,10 @@ class Holding:
                 self.requests = self.requests_after(change)
             run.requests = self.requests
             if self.collected or run.mailbox.collecting:
-                self.collected = self._collected_by(run)
+                awaited = {one.begun_by for one in self.requests.values()}
+                self.collected = run.mailbox.copies(self.graph.fan_ins, awaited)
         tell_commit(run, owner, change)
         return True
-
-    def _collected_by(self, run: Run) -> Sequence[Collected]:
-        awaited = {one.begun_by for one in self.requests.values()}
-        return [
-            (position, source, copied(message, f"message of {source!r}"), begun_by)
-            for position, source, message, begun_by in run.mailbox.collected(
-                self.graph.fan_ins
-            )
-            if begun_by in awaited
-        ]
 
     def requests_after(self, change: Change) -> Mapping[str, PendingRequest]:
         """Return the requests that wait once `change` is committed."""
