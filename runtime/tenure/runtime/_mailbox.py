@@ -286,9 +286,11 @@ class Mailbox:
                 what they have begun.
         """
         return tuple(
-            fan_in.edge.target
-            for (_, begun_by), fan_in in self._fan_ins.items()
-            if fan_in.filled and begun_by not in awaited
+            dict.fromkeys(
+                fan_in.edge.target
+                for (_, begun_by), fan_in in self._fan_ins.items()
+                if fan_in.filled and begun_by not in awaited
+            )
         )
 
     def deliver(self, target: str, delivery: Delivery) -> None:

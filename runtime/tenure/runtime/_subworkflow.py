@@ -6,6 +6,7 @@ checkpoints, and gone if the parent's superstep fails. Its runs have epochs of t
 own, in an instance that lives as long as the invocation.
 """
 
+import functools
 import inspect
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -66,7 +67,6 @@ class WorkflowExecutor(Executor):
         )
         self.workflow: Final = workflow
         self._answer: Final = answer
-        self._signature: Final = signature_of(workflow.graph)
 
     def read_handlers(self, workflow: str) -> tuple[Handler, ...]:
         """Return one handler for all that the sub-workflow's start executor takes."""
@@ -115,6 +115,11 @@ class WorkflowExecutor(Executor):
     def signature_lines(self) -> Iterator[str]:
         """Yield the sub-workflow's own signature."""
         yield f"workflow {self._signature}"
+
+    @functools.cached_property
+    def _signature(self) -> str:
+        """Signature of the sub-workflow's graph, which never changes."""
+        return signature_of(self.workflow.graph)
 
     @property
     def state_key(self) -> str:
