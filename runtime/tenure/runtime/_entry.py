@@ -12,7 +12,6 @@ from tenure.runtime._beginning import (
 from tenure.runtime._change import UNCHANGED, Change
 from tenure.runtime._checkpoint import CheckpointKind, Standing, Store
 from tenure.runtime._dispatch import Dispatch
-from tenure.runtime._isolation import copied
 from tenure.runtime._keeper import (
     Keeper,
     Restored,
@@ -92,8 +91,7 @@ def _hand_on(run: Run) -> None:
     for position, source, message, begun_by in holding.collected:
         if begun_by in awaited:
             edge = holding.graph.fan_ins[position]
-            own = copied(message, f"message of {source!r}")
-            run.mailbox.collect(edge, source, Delivery(own, begun_by=begun_by))
+            run.mailbox.collect(edge, source, Delivery(message, begun_by=begun_by))
 
 
 async def _go_on(run: Run, keeper: Keeper, dispatches: Mapping[str, Dispatch]) -> None:

@@ -72,7 +72,8 @@ class Holding:
         self.id: Final = self.recorder.instance
         # Requests that wait for an answer. Invariant: replaced as a whole.
         self.requests: Mapping[str, PendingRequest] = EMPTY
-        # What fan-ins hold for answers yet to come. Invariant: replaced as a whole.
+        # What fan-ins hold for answers yet to come. Invariant: replaced as a whole; a
+        # message leaves it in a commit before anybody gets it, who might change it.
         self.collected: Sequence[Collected] = ()
         # Writes that a store failed to keep: the next checkpoint has them too.
         self.unsaved: Mapping[str, Any] = EMPTY
@@ -153,7 +154,8 @@ class Holding:
             run.requests = self.requests
             if self.collected or run.mailbox.collecting:
                 awaited = {one.begun_by for one in self.requests.values()}
-                self.collected = run.mailbox.copies(self.graph.fan_ins, awaited)
+                held = run.mailbox.collected(self.graph.fan_ins)
+                self.collected = [one for one in held if one[-1] in awaited]
         tell_commit(run, owner, change)
         return True
 

@@ -62,19 +62,6 @@ def isolate(value: Any, what: str) -> Any:  # noqa: ANN401 - any value may be is
         raise IsolationError(what, kind.__qualname__, explain(exc)) from exc
 
 
-def copied(value: Any, what: str) -> Any:  # noqa: ANN401 - any value may be copied
-    """Return what `isolate` returns, or the value itself where it cannot be copied.
-
-    Args:
-        value: Any value that then changes hands.
-        what: What it is for.
-    """
-    try:
-        return isolate(value, what)
-    except IsolationError:
-        return value
-
-
 def _unchanging(items: Iterable[object]) -> bool:
     return IMMUTABLE.issuperset(map(type, items))
 

@@ -16,7 +16,7 @@ from tenure.runtime._graph import (
     SingleEdge,
     SwitchEdge,
 )
-from tenure.runtime._isolation import IMMUTABLE, copied, isolate
+from tenure.runtime._isolation import IMMUTABLE, isolate
 from tenure.runtime._requests import Answer
 from tenure.runtime.errors import IsolationError, MessageTypeError, UnknownTargetError
 
@@ -356,21 +356,6 @@ class Mailbox:
             for (edge, begun_by), fan_in in self._fan_ins.items()
             for source, queue in fan_in.held.items()
             for delivery in queue
-        ]
-
-    def copies(
-        self, edges: tuple[FanInEdge, ...], awaited: Container[str]
-    ) -> list[Collected]:
-        """Return copies of what fan-ins hold.
-
-        Args:
-            edges: All fan-ins of the graph.
-            awaited: Of what these runs have begun.
-        """
-        return [
-            (position, source, copied(message, f"message of {source!r}"), begun_by)
-            for position, source, message, begun_by in self.collected(edges)
-            if begun_by in awaited
         ]
 
     def take(self) -> list[tuple[str, list[Delivery]]]:
