@@ -94,6 +94,10 @@ EXAMPLES: list[tuple[WorkflowError, tuple[str, ...]]] = [
     (CheckpointError("c1 cannot be read", "it is damaged"), ("c1", "it is damaged")),
     (CheckpointNotFoundError("press/c42", "c1"), ("'press/c42'", "'c1'", "history()")),
     (
+        CheckpointNotFoundError("press/c42", "(any)"),
+        ("'press/c42' has no checkpoint yet", "Run a message"),
+    ),
+    (
         CheckpointMismatchError("c1", "abc", "def"),
         ("'c1'", "another graph", "signature def", "abc", "run a message"),
     ),

@@ -141,7 +141,7 @@ class CheckpointNotFoundError(CheckpointError, LookupError):
 
     Args:
         instance: The instance.
-        checkpoint_id: What was asked for.
+        checkpoint_id: What was asked for; `"(any)"` if there is none at all.
     """
 
     def __init__(self, instance: str, checkpoint_id: str) -> None:
@@ -150,6 +150,8 @@ class CheckpointNotFoundError(CheckpointError, LookupError):
         self.checkpoint_id = checkpoint_id
 
     def __str__(self) -> str:
+        if self.checkpoint_id == "(any)":
+            return f"instance {self.instance!r} has no checkpoint yet. Run a message"
         return (
             f"instance {self.instance!r} has no checkpoint {self.checkpoint_id!r}; "
             f"await instance.history() lists them"
