@@ -57,6 +57,22 @@ async def drive(run: Run) -> None:
 
 
 async def _go(run: Run) -> None:
+    """Go to the run's end, within its deadline if it has one."""
+    if run.deadline is None:
+        await _go_on(run)
+        return
+    deadline = _Deadline(run, run.deadline)
+    try:
+        await _go_on(run)
+    except _spawn.CANCELLED as exc:
+        if deadline.alone():
+            raise DeadlineError(run.deadline, run.index) from exc
+        raise
+    finally:
+        deadline.stop()
+
+
+async def _go_on(run: Run) -> None:
     """Wait for the run's turn, claim in the store if there is one, and run."""
     while (turn := run.turn) is not None:  # another thread may grant it now
         with move_on_after(_GONE_AFTER):
@@ -67,31 +83,15 @@ async def _go(run: Run) -> None:
     keeper = run.instance.keeper
     if keeper is None:
         run.note(RunStarted)
-        await _run_until(run)
+        await _run_supersteps(run)
         return
     await claim_in_store(run)
     heartbeat = Heartbeat(run, keeper)
     try:
         run.note(RunStarted)
-        await _run_until(run)
+        await _run_supersteps(run)
     finally:
         heartbeat.stop()
-
-
-async def _run_until(run: Run) -> None:
-    """Run all supersteps, within the run's deadline if it has one."""
-    if run.deadline is None:
-        await _run_supersteps(run)
-        return
-    deadline = _Deadline(run, run.deadline)
-    try:
-        await _run_supersteps(run)
-    except _spawn.CANCELLED as exc:
-        if deadline.alone():
-            raise DeadlineError(run.deadline, run.index) from exc
-        raise
-    finally:
-        deadline.stop()
 
 
 class _Deadline:
@@ -142,8 +142,8 @@ async def _run_supersteps(run: Run) -> None:
             raise DeadlineError(run.deadline or 0.0, run.index)
         if run.index >= graph.max_supersteps:
             raise ConvergenceError(graph.max_supersteps, mailbox.waiting)
-        if run.outlet is not None and run.outlet.full:
-            await run.outlet.room()
+        if run.buffer is not None and run.buffer.full:
+            await run.buffer.room()
         if run.index % _TURNS == _TURNS - 1:
             await _spawn.let_others_run()
         run.check()

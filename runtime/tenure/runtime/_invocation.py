@@ -152,9 +152,9 @@ class Invocation(WorkflowContext[Any, Any]):
         return frozenset(asked.difference(turn.settled))
 
     @property
-    def outlet(self) -> Buffer | None:
-        """Where the run's consumer reads, which all have to wait for."""
-        return self._run.outlet
+    def buffer(self) -> Buffer | None:
+        """Where the run's consumer reads events, if there is one."""
+        return self._run.buffer
 
     def forward(self, event: WorkflowEvent) -> None:
         """Hand an event of a sub-workflow to the consumer, with its path."""
@@ -254,8 +254,8 @@ class Invocation(WorkflowContext[Any, Any]):
             _spawn.call_soon(loop, partial(self._yield, value))
             return DONE
         self._yield(value)
-        if run.outlet is not None and run.outlet.full:
-            return Room(run.outlet)
+        if run.buffer is not None and run.buffer.full:
+            return Room(run.buffer)
         return DONE
 
     def _yield(self, value: Any) -> None:  # noqa: ANN401

@@ -130,7 +130,6 @@ class Run:
         "mailbox",
         "origin",
         "outcome",
-        "outlet",
         "outputs",
         "overdue",
         "owner",
@@ -164,9 +163,6 @@ class Run:
         self.run_id: Final = new_run_id()
         self.voice: Final[RunRecorder] = instance.recorder.run(self.run_id)
         self.buffer: Final = buffer
-        # What it waits for when readers are slow: its own buffer, or in a sub-workflow
-        # that of the run which has a consumer.
-        self.outlet = buffer
         self.stall_after: Final = stall_after
         self.context: Final = contextvars.copy_context()
         self.loop: _spawn.Loop | None = _spawn.running_loop()
