@@ -11,6 +11,7 @@ from tenure.runtime import (
     DeadlineError,
     Executor,
     ExecutorError,
+    MemoryStore,
     Outcome,
     Retry,
     WorkflowBuilder,
@@ -20,7 +21,7 @@ from tenure.runtime import (
     executor,
     handler,
 )
-from tenure.runtime.testing import turns
+from tenure.runtime.testing import HeldExecutor, turns
 
 
 async def test_an_attempt_that_takes_too_long_ends_with_a_timeout() -> None:
@@ -207,6 +208,22 @@ async def test_a_swallowed_cancellation_does_not_outlive_a_deadline() -> None:
     with pytest.raises(DeadlineError):
         await workflow.run("x", deadline=0.12)
     assert rounds < 10
+
+
+@pytest.mark.parametrize("store", [None, MemoryStore()])
+async def test_a_run_that_waits_longer_than_its_deadline_never_begins(
+    store: MemoryStore | None,
+) -> None:
+    held = HeldExecutor()
+    workflow = WorkflowBuilder("w", start=held, store=store).build()
+    owner = asyncio.create_task(workflow.run("x"))
+    await held.staged["x"].wait()
+    with pytest.raises(DeadlineError, match="before the first superstep"):
+        await workflow.run("y", on_conflict="wait", deadline=0.05)
+    held.released["x"].set()
+    await owner
+    assert dict(workflow.state) == {"x_key": "x"}
+    assert not workflow.instance("default").busy
 
 
 @pytest.mark.parametrize("shape", ["alone", "fan-out", "sub-workflow"])

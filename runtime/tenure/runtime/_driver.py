@@ -56,6 +56,40 @@ async def drive(run: Run) -> None:
         raise error
 
 
+class _Deadline:
+    """Cancels a run that takes too long, and again if it goes on all the same.
+
+    Not a cancel scope of anyio, which would cancel every await of clean-up code too.
+
+    Args:
+        run: A run; its task is the current one.
+        seconds: After how many seconds.
+    """
+
+    __slots__ = ("_cancelled", "_run", "_timer")
+
+    def __init__(self, run: Run, seconds: float) -> None:
+        self._run = run
+        # How often it has cancelled and not taken that back.
+        self._cancelled = 0
+        self._timer = _spawn.Timer(seconds, self._pass)
+
+    def _pass(self) -> None:
+        self._run.overdue = True
+        self._cancelled += self._run.interrupt()
+        self._timer = _spawn.Timer(_PATIENCE, self._pass)
+
+    def alone(self) -> bool:
+        """Say whether the run was cancelled by this deadline and by nobody else."""
+        return 0 < self._cancelled >= _spawn.cancellations()
+
+    def stop(self) -> None:
+        """Cancel no more, and let the task wait again for whatever it has to."""
+        self._timer.stop()
+        _spawn.take_back_cancellations(self._cancelled)
+        self._cancelled = 0
+
+
 async def _go(run: Run) -> None:
     """Go to the run's end, within its deadline if it has one."""
     if run.deadline is None:
@@ -92,40 +126,6 @@ async def _go_on(run: Run) -> None:
         await _run_supersteps(run)
     finally:
         heartbeat.stop()
-
-
-class _Deadline:
-    """Cancels a run that takes too long, and again if it goes on all the same.
-
-    Not a cancel scope of anyio, which would cancel every await of clean-up code too.
-
-    Args:
-        run: A run; its task is the current one.
-        seconds: After how many seconds.
-    """
-
-    __slots__ = ("_cancelled", "_run", "_timer")
-
-    def __init__(self, run: Run, seconds: float) -> None:
-        self._run = run
-        # How often it has cancelled and not taken that back.
-        self._cancelled = 0
-        self._timer = _spawn.Timer(seconds, self._pass)
-
-    def _pass(self) -> None:
-        self._run.overdue = True
-        self._cancelled += self._run.interrupt()
-        self._timer = _spawn.Timer(_PATIENCE, self._pass)
-
-    def alone(self) -> bool:
-        """Say whether the run was cancelled by this deadline and by nobody else."""
-        return 0 < self._cancelled >= _spawn.cancellations()
-
-    def stop(self) -> None:
-        """Cancel no more, and let the task wait again for whatever it has to."""
-        self._timer.stop()
-        _spawn.take_back_cancellations(self._cancelled)
-        self._cancelled = 0
 
 
 async def _run_supersteps(run: Run) -> None:

@@ -107,7 +107,7 @@ class Instance:
                 `"wait"` behind it, or `"supersede"` it. The workflow's own policy by
                 default.
             deadline: Seconds after which the run is cancelled and fails with
-                `DeadlineError`; no limit by default.
+                `DeadlineError`, the wait for its turn included; no limit by default.
             **kwargs: Read by executors as `ctx.kwargs`.
 
         Returns:
