@@ -28,7 +28,7 @@ from tenure.runtime._graph import (
     SingleEdge,
     SwitchEdge,
 )
-from tenure.runtime._scalars import SCALARS
+from tenure.runtime._isolation import IMMUTABLE
 from tenure.runtime._types import describe
 
 _PLAIN = (str, int, float, complex, bool, bytes, type(None), type(Ellipsis))
@@ -117,7 +117,7 @@ def _single(value: object) -> str | None:
         return f"pattern {_compiled(value)}"
     if isinstance(value, PurePath):
         return f"{kind.__qualname__} {value}"
-    if isinstance(value, _PLAIN) or kind in SCALARS:
+    if isinstance(value, _PLAIN) or (kind in IMMUTABLE and not callable(value)):
         return repr(value)
     return None
 
