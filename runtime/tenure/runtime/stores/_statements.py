@@ -40,8 +40,9 @@ INSERT INTO tenure_checkpoint VALUES
 (:position, :checkpoint_id, :parent_id, :run_id, :epoch, :superstep, :kind, :is_full,
  :change, :standing)
 """
+# What was given back stays so: a heartbeat may come after its run's last commit.
 EXTEND: Final = """
-UPDATE tenure_instance SET until = :until
+UPDATE tenure_instance SET until = CASE WHEN until IS NULL THEN NULL ELSE :until END
 WHERE instance = :instance AND epoch = :epoch AND run_id = :run_id
 """
 FIND: Final = """
