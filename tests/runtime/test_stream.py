@@ -10,7 +10,6 @@ from tenure.runtime import (
     Executor,
     ExecutorError,
     ExecutorFailed,
-    ExecutorInvoked,
     MessageTypeError,
     OutputYielded,
     RunEnded,
@@ -82,18 +81,6 @@ async def test_the_result_of_a_stream_is_that_of_its_run() -> None:
         async for _ in stream:
             pass
     assert stream.result().outputs == (1, 2)
-
-
-async def test_an_event_arrives_while_its_executor_still_works() -> None:
-    held = HeldExecutor()
-    workflow = WorkflowBuilder("press", start=held).build()
-    stream = workflow.stream("a")
-    async for event in stream:
-        if isinstance(event, ExecutorInvoked):
-            break
-    assert not held.ended["a"].is_set()
-    held.released["a"].set()
-    await stream.aclose()
 
 
 async def test_a_run_waits_for_its_reader_once_the_buffer_is_full() -> None:
