@@ -4,10 +4,10 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 
-from tenure.instrumentation import Recorder
 from tenure.runtime import MemoryStore, SqliteStore, Store
+
+from .books import Books
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -18,48 +18,6 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
         return
     async with SqliteStore(tmp_path / "runs") as made:
         yield made
-
-
-class Books(SpanProcessor):
-    """Keeps books about spans: which are open, and which have ended.
-
-    Attributes:
-        started: How many spans were started.
-        open: Names of the spans that have not ended, by their ids.
-        ended: The spans that have.
-    """
-
-    def __init__(self) -> None:
-        self.started = 0
-        self.open: dict[int, str] = {}
-        self.ended: list[ReadableSpan] = []
-        self.provider = TracerProvider()
-        self.provider.add_span_processor(self)
-
-    def recorder(self) -> Recorder:
-        return Recorder("tenure/test", tracer_provider=self.provider)
-
-    def on_start(self, span: ReadableSpan, parent_context: object = None) -> None:
-        assert span.context is not None
-        self.started += 1
-        self.open[span.context.span_id] = span.name
-
-    def on_end(self, span: ReadableSpan) -> None:
-        assert span.context is not None
-        del self.open[span.context.span_id]
-        self.ended.append(span)
-
-    def named(self, name: str) -> list[ReadableSpan]:
-        return [span for span in self.ended if span.name == name]
-
-    def orphans(self) -> list[str]:
-        """Return the spans whose parent has not been exported."""
-        known = {span.context.span_id for span in self.ended if span.context}
-        return [
-            span.name
-            for span in self.ended
-            if span.parent is not None and span.parent.span_id not in known
-        ]
 
 
 @pytest.fixture
