@@ -461,6 +461,12 @@ async def test_a_run_that_ends_early_gives_the_instance_back(
 async def test_the_run_of_a_process_that_has_died_stands_in_nobodys_way(
     tmp_path: Path,
 ) -> None:
+    """dbos-inc/dbos-transact-py#453: what a crashed node had begun stayed pending.
+
+    The other node of the cluster did not take it over.
+
+    Right: any process may go on with it, and at once where it can see the death.
+    """
     code = f"""
 import asyncio, os
 from tenure.runtime import SqliteStore, WorkflowBuilder, WorkflowContext, executor

@@ -288,7 +288,8 @@ async def test_what_siblings_stage_from_threads_is_kept_whole(store: Store) -> N
     """langchain-ai/langgraph#8115: writes of tasks that ended together were lost.
 
     Each thread read the list of pending writes, left its own out, and put a new list in
-    its place: the last one dropped what all others had written.
+    its place: the last one dropped what all others had written
+    (langchain-ai/langgraph#8114).
 
     Right: each executor has a page of its own, and the commit joins them all.
     """

@@ -34,6 +34,12 @@ class Worker:
         assert self.process.stdout is not None
         return json.loads(await self.process.stdout.readline())
 
+    async def result(self) -> dict[str, Any]:
+        """Hear how a run ended, whatever its executors say meanwhile."""
+        while "said" in (heard := await self.hear()):
+            pass
+        return heard
+
     async def ask(self, line: str) -> dict[str, Any]:
         self.tell(line)
         return await self.hear()
@@ -147,13 +153,15 @@ async def test_a_run_whose_process_is_killed_when_it_has_started_is_gone_on_with
     Right: what has been told as started is in the store, with its input.
     """
     one, other = await hire(2)
-    one.tell("run die reject")
+    one.tell("die")
     assert await one.process.wait() == -9
     [entry] = await line_of(tmp_path)
     assert entry.kind == "entry"
-    assert (await other.ask("resume reject"))["done"] == ["run"]
+    other.tell("release")
+    assert (await other.ask("resume reject"))["said"] == "holding"
+    assert (await other.hear())["done"] == ["hold"]
     assert await state_of(tmp_path) == {"count": 1}
-    assert published(tmp_path) == {"run": 1}
+    assert published(tmp_path) == {"hold": 1}
 
 
 async def test_workers_that_change_one_state_lose_no_change(
@@ -167,8 +175,13 @@ async def test_workers_that_change_one_state_lose_no_change(
     Right: who waits begins with what the one before has committed, in any process.
     """
     workers = await hire(3)
-    answers = await asyncio.gather(*(one.ask("count 10 wait") for one in workers))
-    assert answers == [{"counted": 10}] * 3
+    # In turn, so that what each remembers is out of date; then all at once.
+    for _ in range(3):
+        for one in workers:
+            assert (await one.ask("run count reject"))["done"] == ["count"]
+    assert await state_of(tmp_path) == {"count": 9}
+    answers = await asyncio.gather(*(one.ask("count 7 wait") for one in workers))
+    assert answers == [{"counted": 7}] * 3
     assert await state_of(tmp_path) == {"count": 30}
     line = await line_of(tmp_path)
     assert {one.epoch for one in line} == set(range(1, 31))
@@ -229,18 +242,24 @@ async def test_of_two_processes_that_recover_one_run_one_brings_its_result(
 ) -> None:
     """dbos-inc/dbos-transact-ts#1205: two recoveries of a run had different results.
 
-    Both were under way at once, and which result was kept depended on timing.
+    Both were under way at once, and which result was kept depended on timing
+    (dbos-inc/dbos-transact-ts#1206).
 
     Right: of recoveries at once one commits; the others are refused or find it done.
     """
-    one, other, third = await hire(3)
-    one.tell("run die reject")
+    one, *others = await hire(3)
+    one.tell("die")
     assert await one.process.wait() == -9
-    answers = await asyncio.gather(*(w.ask("resume reject") for w in (other, third)))
+    for worker in others:
+        worker.tell("release")
+        worker.tell("resume reject")
+    answers = await asyncio.gather(*(worker.result() for worker in others))
     done = [answer["done"] for answer in answers if "done" in answer]
-    assert sorted(done) in ([["run"]], [[], ["run"]])
+    assert sorted(done) in ([["hold"]], [[], ["hold"]])
     refused = {answer["refused"] for answer in answers if "refused" in answer}
     assert refused <= {"WorkflowBusyError"}
-    assert published(tmp_path) == {"run": 1}
+    for worker in others:
+        assert (await worker.ask("resume reject"))["done"] == []
+    assert published(tmp_path) == {"hold": 1}
     await line_of(tmp_path)
     assert await state_of(tmp_path) == {"count": 1}

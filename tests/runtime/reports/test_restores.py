@@ -3,11 +3,18 @@
 Workflows of one test share nothing but the store, as if each were another process's.
 """
 
+from collections.abc import Awaitable
+from typing import Any
+
 import pytest
 
 from tenure.runtime import (
+    CheckpointError,
+    Claimed,
     Executor,
     ExecutorError,
+    Held,
+    MemoryStore,
     Store,
     Workflow,
     WorkflowBuilder,
@@ -232,3 +239,50 @@ async def test_an_answer_is_in_a_checkpoint_before_anybody_handles_it(
     assert newest.kind == "responses"
     other = WorkflowBuilder("press", start=Asking(), store=store).build()
     assert (await other.resume()).outputs == ("who? me",)
+
+
+class Shaky(MemoryStore):
+    """Is out of reach the next time that it is asked a question of that kind."""
+
+    fails_at = ""
+
+    def _shake(self, kind: str) -> None:
+        if kind == self.fails_at:
+            self.fails_at = ""
+            raise CheckpointError("the store", "out of reach")
+
+    def claim(self, *arguments: Any, **how: Any) -> Awaitable[Claimed | Held]:
+        self._shake("claim")
+        return super().claim(*arguments, **how)
+
+    def load(self, *arguments: Any, **how: Any) -> Any:
+        self._shake("load")
+        return super().load(*arguments, **how)
+
+    def commit(self, *arguments: Any, **how: Any) -> Awaitable[None]:
+        self._shake("commit")
+        return super().commit(*arguments, **how)
+
+
+@pytest.mark.parametrize("fails_at", ["claim", "load", "commit"])
+async def test_a_recovery_that_the_store_fails_in_can_be_tried_again(
+    fails_at: str,
+) -> None:
+    """dbos-inc/dbos-transact-py#716: a recovery that failed once was never made up for.
+
+    The database was away for a moment, just when another process took over what a dead
+    one had left. The error was swallowed, and the work was never picked up again.
+
+    Right: the error reaches the caller, and what was left undone can be gone on with.
+    """
+    store = Shaky()
+    workflow, _ = chained(store, dying="two")
+    await dies(workflow)
+    other, _ = chained(store)
+    store.fails_at = fails_at
+    with pytest.raises(CheckpointError, match="out of reach"):
+        await other.resume()
+    assert not other.instance("default").busy
+    for process in (other, chained(store)[0]):
+        result = await process.resume()
+        assert result.outputs == (("a.one.two.three",) if process is other else ())

@@ -9,6 +9,7 @@ are carried out side by side; `run` and `resume` take a policy for conflicts las
     answer REQUEST POLICY    answers a request with yes
     withdraw REQUEST POLICY
     resume POLICY
+    die                      runs `hold`, and is killed when that has started
     count TIMES POLICY       runs `count` so often, one after the other
     release                  lets those who hold go on
 """
@@ -95,8 +96,8 @@ async def ended(handle: Awaitable[RunResult]) -> None:
 
 
 async def die_once_started(workflow: Workflow) -> None:
-    """Be killed at the very moment at which a run is said to have started."""
-    async for event in workflow.stream("run"):
+    """Be killed when a run is said to have started, in its first superstep."""
+    async for event in workflow.stream("hold"):
         if isinstance(event, RunStarted):
             os.kill(os.getpid(), signal.SIGKILL)
 
@@ -104,7 +105,7 @@ async def die_once_started(workflow: Workflow) -> None:
 async def carry_out(workflow: Workflow, words: list[str]) -> None:
     policy: Any = words[-1]
     match words:
-        case ["run", "die", _]:
+        case ["die"]:
             await die_once_started(workflow)
         case ["run", message, _]:
             await ended(workflow.run(message, on_conflict=policy))
