@@ -193,12 +193,6 @@ async def test_instances_have_their_own_owner_and_their_own_state(
 async def test_a_forgotten_instance_is_gone_unless_a_run_owns_it(
     workflow: Workflow, held: HeldExecutor
 ) -> None:
-    """theexperiencecompany/gaia#1130: a reset deleted what another run was writing.
-
-    It looked whether a run was at work, and deleted after that.
-
-    Right: looking and forgetting are one step, and an instance that is owned stays.
-    """
     task = asyncio.create_task(workflow.instance("one").run("a"))
     await held.staged["a"].wait()
     assert not workflow.forget("one")
