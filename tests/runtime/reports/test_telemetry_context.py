@@ -213,7 +213,7 @@ class Ways:
                 await turns(number)
 
         @executor
-        async def work(message: str, ctx: WorkflowContext[str | int, str]) -> None:
+        async def work(message: str, ctx: WorkflowContext[int | str, str]) -> None:
             await asyncio.gather(*map(row, range(5)))
             await last(ctx)
 
