@@ -20,6 +20,18 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
         yield made
 
 
+@pytest.fixture(params=["none", "memory", "sqlite"])
+async def store_if_any(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> AsyncIterator[Store | None]:
+    """No store, or one."""
+    if request.param == "sqlite":
+        async with SqliteStore(tmp_path / "runs") as made:
+            yield made
+    else:
+        yield MemoryStore() if request.param == "memory" else None
+
+
 @pytest.fixture
 def books() -> Iterator[Books]:
     """Books about the spans of a test."""

@@ -11,7 +11,6 @@ from tenure.runtime import (
     ConflictPolicy,
     Executor,
     ExecutorError,
-    MemoryStore,
     RunResult,
     Store,
     Workflow,
@@ -204,8 +203,9 @@ class Desk(Executor):
         ctx.set_state("answer", answer)
 
 
-@pytest.mark.parametrize("kept", [False, True], ids=["no store", "a store"])
-async def test_whatever_drives_an_instance_has_to_own_it(kept: bool) -> None:
+async def test_whatever_drives_an_instance_has_to_own_it(
+    store_if_any: Store | None,
+) -> None:
     """microsoft/agent-framework#8306: withdrawing requests committed a run's half.
 
     That call had no guard. It committed what a run that was still at work had staged,
@@ -214,8 +214,7 @@ async def test_whatever_drives_an_instance_has_to_own_it(kept: bool) -> None:
     Right: every driver claims; a live run is not disturbed by any of them.
     """
     desk = Desk()
-    store: Store | None = MemoryStore() if kept else None
-    workflow = WorkflowBuilder("desk", start=desk, store=store).build()
+    workflow = WorkflowBuilder("desk", start=desk, store=store_if_any).build()
     [request] = (await workflow.run("ask")).pending_requests
     running = asyncio.create_task(workflow.run("work"))
     await desk.staged.wait()
@@ -224,7 +223,7 @@ async def test_whatever_drives_an_instance_has_to_own_it(kept: bool) -> None:
         "answer": lambda: workflow.run(responses={request.request_id: True}),
         "message": lambda: workflow.run("ask"),
     }
-    if kept:
+    if store_if_any is not None:
         drivers["resume"] = workflow.resume
     for drive in drivers.values():
         with pytest.raises(WorkflowBusyError):
@@ -240,7 +239,7 @@ async def test_whatever_drives_an_instance_has_to_own_it(kept: bool) -> None:
 
 @pytest.mark.parametrize("policy", ["reject", "wait", "supersede"])
 async def test_of_two_answers_at_once_one_is_taken_and_its_work_is_done_once(
-    store: Store, policy: ConflictPolicy
+    store_if_any: Store | None, policy: ConflictPolicy
 ) -> None:
     """mastra-ai/mastra#20443: two resumes at once did the work that follows twice.
 
@@ -268,7 +267,7 @@ async def test_of_two_answers_at_once_one_is_taken_and_its_work_is_done_once(
         await ctx.yield_output(order)
 
     approval = Approval("approval")
-    builder = WorkflowBuilder("orders", start=approval, store=store)
+    builder = WorkflowBuilder("orders", start=approval, store=store_if_any)
     workflow = builder.add_edge(approval, ship).build()
     [request] = (await workflow.run("order 1")).pending_requests
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import sqlite3
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +10,9 @@ import pytest
 
 from tenure.instrumentation.operations import Operation, Outcome, Release
 from tenure.runtime import (
-    Checkpoint,
     CheckpointError,
-    Epoch,
     MemoryStore,
     OwnershipLostError,
-    RunId,
     SqliteStore,
     Store,
     Workflow,
@@ -40,11 +37,9 @@ class OutOfReach(MemoryStore):
         self.asked = 0
         self.missed = asyncio.Event()
 
-    def extend(
-        self, instance: str, run_id: RunId, epoch: Epoch, *, final: bool = False
-    ) -> Awaitable[bool]:
+    def extend(self, *who: Any, final: bool = False) -> Awaitable[bool]:
         if final:
-            return super().extend(instance, run_id, epoch, final=final)
+            return super().extend(*who, final=final)
         self.asked += 1
         if self.asked == 3:
             self.missed.set()
@@ -139,15 +134,8 @@ class SlowAnswers(MemoryStore):
         self.given_back = False
         self.gate, self.beaten = asyncio.Event(), asyncio.Event()
 
-    def commit(
-        self,
-        instance: str,
-        checkpoint: Checkpoint,
-        state: Mapping[str, Any],
-        *,
-        final: bool = False,
-    ) -> Awaitable[None]:
-        answer = super().commit(instance, checkpoint, state, final=final)
+    def commit(self, *what: Any, final: bool = False) -> Awaitable[None]:
+        answer = super().commit(*what, final=final)
         self.given_back = final
 
         async def answered() -> None:
@@ -157,10 +145,8 @@ class SlowAnswers(MemoryStore):
 
         return answered()
 
-    def extend(
-        self, instance: str, run_id: RunId, epoch: Epoch, *, final: bool = False
-    ) -> Awaitable[bool]:
-        answer = super().extend(instance, run_id, epoch, final=final)
+    def extend(self, *who: Any, final: bool = False) -> Awaitable[bool]:
+        answer = super().extend(*who, final=final)
         if self.given_back and not final:
             self.beaten.set()
         return answer

@@ -4,7 +4,7 @@ Workflows of one test share nothing but the store, as if each were another proce
 """
 
 import asyncio
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable
 from typing import Any
 
 import pytest
@@ -202,18 +202,13 @@ class SlowEntry(MemoryStore):
         self.asked, self.gate = asyncio.Event(), asyncio.Event()
 
     def commit(
-        self,
-        instance: str,
-        checkpoint: Checkpoint,
-        state: Mapping[str, Any],
-        *,
-        final: bool = False,
+        self, instance: str, checkpoint: Checkpoint, *rest: Any, **how: Any
     ) -> Awaitable[None]:
         async def keep() -> None:
             if checkpoint.kind == "entry":
                 self.asked.set()
                 await self.gate.wait()
-            await commit(instance, checkpoint, state, final=final)
+            await commit(instance, checkpoint, *rest, **how)
 
         commit = super().commit
         return keep()
