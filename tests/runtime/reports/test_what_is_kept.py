@@ -96,7 +96,8 @@ async def test_a_checkpoint_shares_nothing_with_the_live_state_or_with_its_reade
 
     before = await kept()
     assert before[0] == before[1] == {"history": [["monday"]]}
-    assert before[2:] == ([("read", {"day": ["monday"]})], {"diary": [["monday"]]})
+    on_its_way = ("read", {"day": ["monday"]}, middle.run_id)
+    assert before[2:] == ([on_its_way], {"diary": [["monday"]]})
     live = dict(workflow.state)
     for found in await kept():
         scribble(found)
