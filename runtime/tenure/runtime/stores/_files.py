@@ -5,11 +5,18 @@ import secrets
 import sqlite3
 from collections import OrderedDict
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from tenure.instrumentation.operations import Trigger
+from tenure.runtime._answers import Inline, Worker
+from tenure.runtime._endings import current_trigger
 from tenure.runtime.stores._statements import SCHEMA
+
+_AT_EXIT: Final = 1.0
+"""For how many seconds the exit of the interpreter waits for files to be closed."""
 
 Connections = OrderedDict[str, sqlite3.Connection]
 """Open files by instance, the one that was used last at the end."""
@@ -74,6 +81,22 @@ def close_all(connections: Connections) -> None:
     """Close all files and forget them."""
     while connections:
         connections.popitem()[1].close()
+
+
+def finish(process: int, worker: Worker | Inline, connections: Connections) -> None:
+    """Close what a store has open that nobody holds any more; in a finalizer.
+
+    Never beside the thread that works: at the exit of the interpreter it may be in the
+    middle of a commit, and SQLite does not survive that.
+
+    Args:
+        process: Whose connections they are; a fork leaves its parent's alone.
+        worker: What works with them.
+        connections: Open files.
+    """
+    if process == os.getpid():
+        at_exit = current_trigger() is Trigger.SHUTDOWN
+        worker.leave(partial(close_all, connections), _AT_EXIT if at_exit else 0.0)
 
 
 def identity(file: Path) -> str:

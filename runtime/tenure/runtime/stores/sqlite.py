@@ -28,6 +28,7 @@ from tenure.runtime._checkpoint import (
     position_in,
 )
 from tenure.runtime._codec import check_value
+from tenure.runtime._endings import watch_endings
 from tenure.runtime._epoch import Epoch, RunId
 from tenure.runtime.errors import (
     CheckpointError,
@@ -40,6 +41,7 @@ from tenure.runtime.stores._files import (
     Transaction,
     close_all,
     file_id,
+    finish,
     identity,
     open_file,
 )
@@ -108,7 +110,8 @@ class SqliteStore:
         self._files: Final[dict[str, tuple[int, int] | None]] = {}
         # Replaced as a whole; written by the worker thread only.
         self._chains: OrderedDict[str, Chain] = OrderedDict()
-        self._finalizer = weakref.finalize(self, close_all, self._connections)
+        self._finalizer = self._new_finalizer()
+        watch_endings()
 
     def path_of(self, instance: str) -> Path:
         """Return the file of an instance.
@@ -238,6 +241,7 @@ class SqliteStore:
 
     async def aclose(self) -> None:
         """Close all files; the store opens them again when it is asked."""
+        self._mind_forks()
         await self._worker.ask(lambda: close_all(self._connections))
 
     async def __aenter__(self) -> Self:
@@ -254,8 +258,7 @@ class SqliteStore:
     def _ask(
         self, instance: str, question: Callable[[sqlite3.Connection], R]
     ) -> Awaitable[R]:
-        if self._process != os.getpid():
-            self._begin_anew()
+        self._mind_forks()
 
         def answer() -> R:
             try:
@@ -271,18 +274,25 @@ class SqliteStore:
     def _new_worker(self) -> Worker | Inline:
         return Inline() if self._blocking else Worker("tenure-sqlite")
 
-    def _begin_anew(self) -> None:
+    def _new_finalizer(self) -> "weakref.finalize[..., Any]":
+        return weakref.finalize(
+            self, finish, self._process, self._worker, self._connections
+        )
+
+    def _mind_forks(self) -> None:
         """Use nothing that was open when this process was forked off.
 
         SQLite's connections must not be carried over, not even to be closed; a worker
         thread is not there in a fork.
         """
+        if self._process == os.getpid():
+            return
         self._process = os.getpid()
         self._finalizer.detach()
         _inherited.append(self._connections)
         self._connections, self._chains = OrderedDict(), OrderedDict()
         self._worker = self._new_worker()
-        self._finalizer = weakref.finalize(self, close_all, self._connections)
+        self._finalizer = self._new_finalizer()
 
     def _connection(self, instance: str) -> sqlite3.Connection:
         known = self._connections.get(instance)
