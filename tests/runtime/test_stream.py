@@ -11,8 +11,10 @@ from tenure.runtime import (
     ExecutorError,
     ExecutorFailed,
     ExecutorInvoked,
+    MemoryStore,
     MessageTypeError,
     OutputYielded,
+    OwnershipLostError,
     RunEnded,
     RunFailed,
     StreamConsumedError,
@@ -171,6 +173,31 @@ async def test_bad_input_is_refused_before_the_instance_is_claimed() -> None:
         workflow.stream(1, buffer=0)
     assert not workflow.instance("default").busy
     assert workflow.instance("default").owner.epoch == 0
+
+
+@pytest.mark.parametrize("store", [None, MemoryStore()])
+async def test_a_stream_that_was_superseded_before_it_was_read_says_so(
+    store: MemoryStore | None,
+) -> None:
+    counter = Counter(1)
+    workflow = WorkflowBuilder("count", start=counter, store=store).build()
+    stream = workflow.stream(1)
+    await workflow.run(1, on_conflict="supersede")
+    told: list[object] = []
+    with pytest.raises(OwnershipLostError, match="start refused"):
+        async for event in stream:
+            told.append(event)  # noqa: PERF401 - the loop raises
+    [ended] = told
+    assert isinstance(ended, RunEnded)
+    assert ended.outcome is Outcome.SUPERSEDED
+
+
+async def test_a_stream_that_was_closed_before_it_was_read_has_an_end() -> None:
+    stream = counting(1).stream(1)
+    await stream.aclose()
+    [ended] = [event async for event in stream]
+    assert isinstance(ended, RunEnded)
+    assert ended.outcome is Outcome.ABANDONED
 
 
 def test_a_stream_needs_a_running_loop_when_it_is_read() -> None:

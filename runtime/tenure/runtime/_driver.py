@@ -6,7 +6,7 @@ from tenure.instrumentation.operations import DiscardCause, Outcome
 from tenure.runtime import _spawn
 from tenure.runtime._claiming import Heartbeat, claim_in_store, give_back
 from tenure.runtime._entry import enter_from_store, enter_without_store
-from tenure.runtime._events import ExecutorFailed, RunEnded, RunFailed, RunStarted
+from tenure.runtime._events import ExecutorFailed, RunFailed, RunStarted
 from tenure.runtime._run import Run
 from tenure.runtime._superstep import Supersteps
 from tenure.runtime.errors import (
@@ -198,9 +198,9 @@ def _tell_consumer(run: Run, outcome: Outcome, error: BaseException | None) -> N
         run.note(
             ExecutorFailed, error.superstep, error.executor, error.__cause__ or error
         )
-    if error is not None and outcome is Outcome.FAILED:
-        run.note(RunFailed, error)
-    else:
-        run.note(RunEnded, outcome, run.mailbox.undelivered)
+    if error is None or outcome is not Outcome.FAILED:
+        run.tell_end(outcome)
+        return
+    run.note(RunFailed, error)
     if run.buffer is not None:
         run.buffer.close()

@@ -425,3 +425,4 @@ class Holding:
             run.error = OwnershipLostError("start", run.epoch, run.successor.epoch)
         self.release(run, run.outcome)
         run.voice.ended(run.outcome)
+        run.tell_end(run.outcome)
