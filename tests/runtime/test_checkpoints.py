@@ -604,6 +604,19 @@ async def test_a_save_that_fails_may_be_made_up_for_by_the_next_one(
     ]
 
 
+async def test_looking_up_what_others_did_forgets_nothing_that_was_not_saved() -> None:
+    store = Failing(SUPERSTEPS + 1)
+    workflow, _ = drawn(store, on_save_failure="warn")
+    with pytest.warns(RuntimeWarning, match="goes on without a checkpoint"):
+        await workflow.run("a")
+    unsaved = dict(workflow.state)
+    assert dict(await drawn(store)[0].refresh()) != unsaved
+    assert dict(await workflow.refresh()) == unsaved
+    await workflow.run("b")
+    assert dict(await drawn(store)[0].refresh()) == dict(workflow.state)
+    assert "left a" in workflow.state["seen"]
+
+
 async def test_a_save_that_fails_fails_the_run_unless_asked_otherwise() -> None:
     workflow, _ = drawn(Failing(3))
     with pytest.raises(CheckpointError, match="the disk: full"):
