@@ -1,6 +1,7 @@
 """Streams: what they tell, in which order, to whom."""
 
 import asyncio
+import threading
 
 import pytest
 
@@ -21,6 +22,7 @@ from tenure.runtime import (
     Workflow,
     WorkflowBuilder,
     WorkflowContext,
+    WorkflowExecutor,
     executor,
     handler,
 )
@@ -109,6 +111,56 @@ async def test_a_run_waits_for_its_reader_once_the_buffer_is_full() -> None:
     assert workflow.state["number"] == committed
     outputs = [event.data async for event in stream if isinstance(event, OutputYielded)]
     assert outputs == list(range(1, 1001))
+
+
+@executor
+def flood(count: int, ctx: WorkflowContext[None, int]) -> None:
+    for number in range(count):
+        ctx.yield_output(number)
+
+
+async def most_waiting(workflow: Workflow, message: int) -> int:
+    """Read a stream whose buffer has four places; return how many ever waited."""
+    most = 0
+    async with workflow.stream(message, buffer=4) as events:
+        async for _ in events:
+            most = max(most, len(events._buffer._entries))
+    return most
+
+
+async def test_a_thread_waits_for_the_reader_once_the_buffer_is_full() -> None:
+    workflow = WorkflowBuilder("flood", start=flood).build()
+    assert await most_waiting(workflow, 500) <= 4 + 3
+
+
+async def test_a_sub_workflow_waits_for_its_parents_reader() -> None:
+    for inner in (WorkflowBuilder("flood", start=flood).build(), counting(300)):
+        sub = WorkflowExecutor(inner, "sub")
+        workflow = WorkflowBuilder("parent", start=sub).build()
+        # Inside it, a superstep tells five things besides its outputs.
+        assert await most_waiting(workflow, 1 if inner.name == "count" else 300) <= 9
+
+
+async def test_a_thread_that_waits_for_a_reader_ends_with_its_run() -> None:
+    done = threading.Event()
+
+    @executor
+    def endless(name: str, ctx: WorkflowContext[None, str]) -> None:
+        try:
+            for _ in range(10**9):
+                ctx.yield_output(name)
+                if ctx.late:
+                    break
+        finally:
+            done.set()
+
+    workflow = WorkflowBuilder("endless", start=endless).build()
+    async with workflow.stream("a", buffer=4) as events:
+        async for event in events:
+            if event.seq == 20:
+                break
+    await asyncio.to_thread(done.wait, 20)
+    assert done.is_set()
 
 
 async def test_a_run_without_a_stream_keeps_its_newest_thousand_events() -> None:
