@@ -17,6 +17,7 @@ from tenure.runtime import (
     WorkflowContext,
     executor,
     handler,
+    response_handler,
 )
 from tenure.runtime.testing import turns
 
@@ -83,6 +84,64 @@ async def test_a_thread_that_outlives_its_timeout_reaches_nobody(
     await workflow.run("y")
     assert dict(workflow.state) == {"attempt": 3}
     assert detector.verdict is Verdict.CLEAN
+
+
+class Slow:
+    """Takes its time while it is copied, and is not copied any further."""
+
+    def __init__(self) -> None:
+        self.go_on = threading.Event()
+
+    def __deepcopy__(self, memo: object) -> "Slow":
+        self.go_on.wait(20)
+        return self
+
+
+class Hasty(Executor):
+    """Its first attempt is timed out in the middle of sending, or of asking."""
+
+    def __init__(self, verb: str) -> None:
+        super().__init__("hasty", timeout=0.05, retry=Retry(attempts=2, wait=0))
+        self.verb = verb
+        self.attempts = 0
+        self.slow = Slow()
+        self.outlived = threading.Event()
+
+    @handler
+    def work(self, message: str, ctx: WorkflowContext[object, str]) -> None:
+        self.attempts += 1
+        if self.attempts == 1:
+            if self.verb == "send":
+                ctx.send_message(self.slow)
+            else:
+                ctx.request_info(self.slow, str)
+            self.outlived.set()
+            return
+        self.slow.go_on.set()
+        self.outlived.wait(20)
+        ctx.yield_output("second attempt")
+
+    @response_handler
+    async def answered(
+        self, question: Slow, answer: str, ctx: WorkflowContext[object, str]
+    ) -> None:
+        await ctx.yield_output(answer)
+
+
+@executor
+async def show(message: object, ctx: WorkflowContext[None, object]) -> None:
+    await ctx.yield_output(message)
+
+
+@pytest.mark.parametrize("verb", ["send", "ask"])
+async def test_what_a_thread_was_about_to_say_in_a_failed_attempt_reaches_nobody(
+    verb: str,
+) -> None:
+    hasty = Hasty(verb)
+    workflow = WorkflowBuilder("w", start=hasty).add_edge(hasty, show).build()
+    result = await workflow.run("x")
+    assert result.outputs == ("second attempt",)
+    assert result.pending_requests == ()
 
 
 class Counted(Executor):

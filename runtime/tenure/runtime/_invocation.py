@@ -170,22 +170,26 @@ class Invocation(WorkflowContext[Any, Any]):
                 self._turn.raised.append(replace(one, executor_id=self._executor_id))
 
     def _send(self, message: Any, target: str | None) -> None:  # noqa: ANN401
+        turn = self._turn
+        # This attempt's, looked up before it is asked whether that is over: in a thread
+        # the next attempt may begin while the message is copied.
+        sent = turn.sent
         if self.late:
             self._late(LateKind.SEND)
             return
-        turn = self._turn
         if self._kept:
             self._check_kept(message, f"message of {self._executor_id!r}")
         admitted = turn.router.admit(message, target)
-        turn.sent.append(Sent(admitted, target, self._sources()))
+        sent.append(Sent(admitted, target, self._sources()))
 
     def _request(self, data: Any, response_type: Any) -> None:  # noqa: ANN401
+        raised = self._turn.raised  # as in `_send`
         if self.late:
             self._late(LateKind.SEND)
             return
         self._check_request(data, response_type)
         what = f"request of {self._executor_id!r}"
-        self._turn.raised.append(
+        raised.append(
             PendingRequest(
                 secrets.token_hex(8),
                 self._executor_id,
