@@ -11,6 +11,7 @@ from tenure.runtime import (
     DeadlineError,
     Executor,
     ExecutorError,
+    MemoryStore,
     Outcome,
     Retry,
     WorkflowBuilder,
@@ -19,7 +20,7 @@ from tenure.runtime import (
     handler,
     response_handler,
 )
-from tenure.runtime.testing import turns
+from tenure.runtime.testing import HeldExecutor, turns
 
 
 async def test_an_attempt_that_takes_too_long_ends_with_a_timeout() -> None:
@@ -234,6 +235,59 @@ async def test_a_deadline_ends_a_run_and_keeps_the_supersteps_before_it() -> Non
     assert isinstance(caught.value, TimeoutError)
     assert (caught.value.deadline, caught.value.superstep) == (0.05, 2)
     assert dict(workflow.state) == {"quick": "x"}
+
+
+@pytest.mark.parametrize("store", [None, MemoryStore()])
+async def test_a_deadline_counts_the_wait_for_the_instance(
+    store: MemoryStore | None,
+) -> None:
+    held = HeldExecutor()
+    workflow = WorkflowBuilder("w", start=held, store=store).build()
+    owner = asyncio.create_task(workflow.run("x"))
+    await held.staged["x"].wait()
+    with pytest.raises(DeadlineError, match="before the first superstep"):
+        await workflow.run("y", on_conflict="wait", deadline=0.05)
+    held.released["x"].set()
+    held.released["z"].set()
+    await owner
+    await workflow.run("z")
+    assert dict(workflow.state) == {"x_key": "x", "z_key": "z"}
+
+
+async def test_a_deadline_counts_the_wait_for_a_run_of_another_process() -> None:
+    store, held = MemoryStore(), HeldExecutor()
+    here, there = (
+        WorkflowBuilder("w", start=held, store=store).build() for _ in range(2)
+    )
+    owner = asyncio.create_task(there.run("x"))
+    await held.staged["x"].wait()
+    with pytest.raises(DeadlineError):
+        await here.run("y", on_conflict="wait", deadline=0.05)
+    held.released["x"].set()
+    await owner
+    assert not here.instance("default").busy
+
+
+@pytest.mark.parametrize("deadline", [0, -1])
+async def test_a_deadline_that_has_passed_already_runs_nothing(deadline: float) -> None:
+    @executor
+    async def work(message: str, ctx: WorkflowContext[None, str]) -> None:
+        ctx.set_state("message", message)
+
+    workflow = WorkflowBuilder("w", start=work).build()
+    with pytest.raises(DeadlineError):
+        await workflow.run("x", deadline=deadline)
+    assert dict(workflow.state) == {}
+    assert not workflow.instance("default").busy
+
+
+async def test_a_deadline_that_is_no_number_is_refused_before_the_claim() -> None:
+    workflow = WorkflowBuilder("w", start=HeldExecutor()).build()
+    with pytest.raises(ValueError, match="deadline=nan"):
+        workflow.run("x", deadline=float("nan"))
+    with pytest.raises(TypeError):
+        workflow.stream("x", deadline="soon")  # type: ignore[arg-type]
+    assert workflow.instance("default").owner.epoch == 0
 
 
 async def test_a_deadline_is_told_from_a_timeout_of_an_executor() -> None:

@@ -53,6 +53,20 @@ async def drive(run: Run) -> None:
 
 
 async def _go(run: Run) -> None:
+    """Go to the run's end, within its deadline if it has one."""
+    deadline = run.deadline
+    if deadline is None:
+        await _go_on(run)
+        return
+    if deadline <= 0:
+        raise DeadlineError(deadline, run.index)
+    with move_on_after(deadline) as scope:
+        await _go_on(run)
+    if scope.cancelled_caught:
+        raise DeadlineError(deadline, run.index)
+
+
+async def _go_on(run: Run) -> None:
     """Wait for the run's turn, claim in the store if there is one, and run."""
     while (turn := run.turn) is not None:  # another thread may grant it now
         with move_on_after(_GONE_AFTER):
@@ -63,26 +77,15 @@ async def _go(run: Run) -> None:
     keeper = run.instance.keeper
     if keeper is None:
         run.note(RunStarted)
-        await _run_until(run)
+        await _run_supersteps(run)
         return
     await claim_in_store(run)
     heartbeat = Heartbeat(run, keeper)
     try:
         run.note(RunStarted)
-        await _run_until(run)
+        await _run_supersteps(run)
     finally:
         heartbeat.stop()
-
-
-async def _run_until(run: Run) -> None:
-    """Run all supersteps, within the run's deadline if it has one."""
-    if run.deadline is None:
-        await _run_supersteps(run)
-        return
-    with move_on_after(run.deadline) as scope:
-        await _run_supersteps(run)
-    if scope.cancelled_caught:
-        raise DeadlineError(run.deadline, run.index)
 
 
 async def _run_supersteps(run: Run) -> None:

@@ -102,7 +102,8 @@ class Run:
         buffer: Where its consumer reads events, if it has one.
         stall_after: Seconds without a reader, its buffer being full, after which a
             successor may supersede it.
-        deadline: Seconds after which it is cancelled; no limit if `None`.
+        deadline: Seconds after which it is cancelled, from when it begins to wait for
+            its turn; no limit if `None`.
     """
 
     __slots__ = (

@@ -78,7 +78,7 @@ class DeadlineError(RunError, TimeoutError):
 
     Args:
         deadline: Seconds that the run was given.
-        superstep: The superstep that it had come to.
+        superstep: The superstep that it had come to; 0 if it had not begun.
     """
 
     def __init__(self, deadline: float, superstep: int) -> None:
@@ -87,6 +87,10 @@ class DeadlineError(RunError, TimeoutError):
         self.superstep = superstep
 
     def __str__(self) -> str:
+        if not self.superstep:
+            return (
+                f"the deadline of {self.deadline} s passed before the first superstep"
+            )
         return (
             f"the deadline of {self.deadline} s passed in superstep {self.superstep}; "
             f"the supersteps before it are committed"
