@@ -226,6 +226,7 @@ class Instance:
 
         Raises:
             RunNotFoundError: There is no such run, or it ended long ago.
+            ValueError: `after` is less than 0.
         """
         return self._detached.attach(run_id, after)
 
@@ -237,6 +238,7 @@ class Instance:
 
         Raises:
             RunNotFoundError: There is no such run, or it ended long ago.
+            EventLoopError: The run is driven by another loop, or by one that is closed.
         """
         await self._detached.cancel(run_id)
 
