@@ -708,6 +708,21 @@ async def test_a_type_that_is_not_registered_fails_the_executor_that_used_it(
     assert [one.kind for one in await workflow.history()] == ["entry"]
 
 
+async def test_a_key_that_cannot_be_kept_fails_the_executor_that_used_it(
+    sqlite: SqliteStore,
+) -> None:
+    @executor
+    async def work(message: str, ctx: WorkflowContext[None, str]) -> None:
+        ctx.set_state("ä", 1)
+        ctx.set_state("\udcff" if message == "half" else message, 1)
+
+    workflow = WorkflowBuilder("press", start=work, store=sqlite).build()
+    with pytest.raises(ExecutorError, match=r"state key '\\udcff'"):
+        await workflow.run("half")
+    await workflow.run("ß")
+    assert dict(workflow.state) == {"ä": 1, "ß": 1}
+
+
 async def test_an_input_of_a_type_that_is_not_registered_is_refused_in_the_call(
     sqlite: SqliteStore,
 ) -> None:

@@ -190,6 +190,8 @@ class WorkflowContext(ABC, Generic[S, W]):
         """
         name = key if type(key) is str else _name(key)
         if self._kept:
+            if not name.isascii():
+                self._check_kept(name, f"state key {name!r}")
             self._check_kept(value, f"state key {name!r}")
         if type(value) not in IMMUTABLE:
             value = isolate(value, f"state key {name!r}")

@@ -265,7 +265,8 @@ class StateTypeError(RunError, TypeError):
 
     Args:
         what: What the value is for, such as `state key 'cart'`.
-        value_type: The type that is not registered.
+        value_type: The type that is not registered, or what it is besides its type that
+            cannot be held.
     """
 
     def __init__(self, what: str, value_type: str) -> None:
@@ -274,8 +275,11 @@ class StateTypeError(RunError, TypeError):
         self.value_type = value_type
 
     def __str__(self) -> str:
+        problem = f"{self.what}: checkpoints cannot hold a value of type"
+        if " " in self.value_type:
+            return f"{problem} {self.value_type}"
         return (
-            f"{self.what}: checkpoints cannot hold a value of type {self.value_type}. "
+            f"{problem} {self.value_type}. "
             f"Use plain data, or call register_state_type({self.value_type})"
         )
 
