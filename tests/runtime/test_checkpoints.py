@@ -604,6 +604,19 @@ async def test_a_save_that_fails_may_be_made_up_for_by_the_next_one(
     ]
 
 
+async def test_looking_up_what_others_did_forgets_nothing_that_was_not_saved() -> None:
+    store = Failing(SUPERSTEPS + 1)
+    workflow, _ = drawn(store, on_save_failure="warn")
+    with pytest.warns(RuntimeWarning, match="goes on without a checkpoint"):
+        await workflow.run("a")
+    unsaved = dict(workflow.state)
+    assert dict(await drawn(store)[0].refresh()) != unsaved
+    assert dict(await workflow.refresh()) == unsaved
+    await workflow.run("b")
+    assert dict(await drawn(store)[0].refresh()) == dict(workflow.state)
+    assert "left a" in workflow.state["seen"]
+
+
 async def test_a_save_that_fails_fails_the_run_unless_asked_otherwise() -> None:
     workflow, _ = drawn(Failing(3))
     with pytest.raises(CheckpointError, match="the disk: full"):
@@ -693,6 +706,21 @@ async def test_a_type_that_is_not_registered_fails_the_executor_that_used_it(
     assert cause.what == what
     assert cause.value_type in ("Odd", "builtin_function_or_method")
     assert [one.kind for one in await workflow.history()] == ["entry"]
+
+
+async def test_a_key_that_cannot_be_kept_fails_the_executor_that_used_it(
+    sqlite: SqliteStore,
+) -> None:
+    @executor
+    async def work(message: str, ctx: WorkflowContext[None, str]) -> None:
+        ctx.set_state("ä", 1)
+        ctx.set_state("\udcff" if message == "half" else message, 1)
+
+    workflow = WorkflowBuilder("press", start=work, store=sqlite).build()
+    with pytest.raises(ExecutorError, match=r"state key '\\udcff'"):
+        await workflow.run("half")
+    await workflow.run("ß")
+    assert dict(workflow.state) == {"ä": 1, "ß": 1}
 
 
 async def test_an_input_of_a_type_that_is_not_registered_is_refused_in_the_call(

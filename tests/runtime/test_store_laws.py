@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import sys
 import threading
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
@@ -410,3 +411,26 @@ async def test_a_checkpoint_is_found_whatever_its_id_looks_like(
     assert (await store.load(NAME))[1] == {"k": 1, "j": 2}
     with pytest.raises(CheckpointNotFoundError):
         await store.load(NAME, f"{name}.")
+
+
+async def test_threads_that_share_a_store_never_get_one_epoch_twice(
+    store: Store,
+) -> None:
+    epochs: list[int] = []
+    begun = threading.Barrier(4)
+
+    async def claims() -> None:
+        count = 3000 if isinstance(store, MemoryStore) else 100
+        epochs.extend([(await claimed(store, "run")).epoch for _ in range(count)])
+
+    def work() -> None:
+        begun.wait(20)
+        asyncio.run(claims())
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        await asyncio.gather(*(asyncio.to_thread(work) for _ in range(4)))
+    finally:
+        sys.setswitchinterval(before)
+    assert sorted(epochs) == list(range(1, len(epochs) + 1))

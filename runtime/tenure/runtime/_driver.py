@@ -6,7 +6,7 @@ from tenure.instrumentation.operations import DiscardCause, Outcome
 from tenure.runtime import _spawn
 from tenure.runtime._claiming import Heartbeat, claim_in_store, give_back
 from tenure.runtime._entry import enter_from_store, enter_without_store
-from tenure.runtime._events import ExecutorFailed, RunEnded, RunFailed, RunStarted
+from tenure.runtime._events import ExecutorFailed, RunFailed, RunStarted
 from tenure.runtime._run import Run
 from tenure.runtime._superstep import Supersteps
 from tenure.runtime.errors import (
@@ -53,6 +53,20 @@ async def drive(run: Run) -> None:
 
 
 async def _go(run: Run) -> None:
+    """Go to the run's end, within its deadline if it has one."""
+    deadline = run.deadline
+    if deadline is None:
+        await _go_on(run)
+        return
+    if deadline <= 0:
+        raise DeadlineError(deadline, run.index)
+    with move_on_after(deadline) as scope:
+        await _go_on(run)
+    if scope.cancelled_caught:
+        raise DeadlineError(deadline, run.index)
+
+
+async def _go_on(run: Run) -> None:
     """Wait for the run's turn, claim in the store if there is one, and run."""
     while (turn := run.turn) is not None:  # another thread may grant it now
         with move_on_after(_GONE_AFTER):
@@ -62,25 +76,14 @@ async def _go(run: Run) -> None:
         run.voice.make_current(None)
     keeper = run.instance.keeper
     if keeper is None:
-        await _run_until(run)
+        await _run_supersteps(run)
         return
     await claim_in_store(run)
     heartbeat = Heartbeat(run, keeper)
     try:
-        await _run_until(run)
+        await _run_supersteps(run)
     finally:
         heartbeat.stop()
-
-
-async def _run_until(run: Run) -> None:
-    """Run all supersteps, within the run's deadline if it has one."""
-    if run.deadline is None:
-        await _run_supersteps(run)
-        return
-    with move_on_after(run.deadline) as scope:
-        await _run_supersteps(run)
-    if scope.cancelled_caught:
-        raise DeadlineError(run.deadline, run.index)
 
 
 async def _run_supersteps(run: Run) -> None:
@@ -198,9 +201,9 @@ def _tell_consumer(run: Run, outcome: Outcome, error: BaseException | None) -> N
         run.note(
             ExecutorFailed, error.superstep, error.executor, error.__cause__ or error
         )
-    if error is not None and outcome is Outcome.FAILED:
-        run.note(RunFailed, error)
-    else:
-        run.note(RunEnded, outcome, run.mailbox.undelivered)
+    if error is None or outcome is not Outcome.FAILED:
+        run.tell_end(outcome)
+        return
+    run.note(RunFailed, error)
     if run.buffer is not None:
         run.buffer.close()

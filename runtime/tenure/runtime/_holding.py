@@ -252,11 +252,12 @@ class Holding:
             Whether the memory reflects it now.
         """
         with self._lock:
-            if self._current is None and self._head == since:
-                new = restored.checkpoint.checkpoint_id != since
+            found = restored.checkpoint.checkpoint_id
+            # Where nothing is new, the memory may hold what the store failed to keep.
+            if self._current is None and self._head == since and found != since:
                 self._hold(restored)
-                self._looked_up = self._looked_up or new
-            return self._head == restored.checkpoint.checkpoint_id
+                self._looked_up = True
+            return self._head == found
 
     def _hold(self, restored: Restored) -> None:
         self._state.replace(restored.state)
@@ -425,3 +426,4 @@ class Holding:
             run.error = OwnershipLostError("start", run.epoch, run.successor.epoch)
         self.release(run, run.outcome)
         run.voice.ended(run.outcome)
+        run.tell_end(run.outcome)

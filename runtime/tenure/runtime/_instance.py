@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from math import isnan
 from typing import Any, Final
 
 from tenure.instrumentation import Recorder
@@ -107,7 +108,7 @@ class Instance:
                 `"wait"` behind it, or `"supersede"` it. The workflow's own policy by
                 default.
             deadline: Seconds after which the run is cancelled and fails with
-                `DeadlineError`; no limit by default.
+                `DeadlineError`, the wait for its turn included; no limit by default.
             **kwargs: Read by executors as `ctx.kwargs`.
 
         Returns:
@@ -225,6 +226,7 @@ class Instance:
 
         Raises:
             RunNotFoundError: There is no such run, or it ended long ago.
+            ValueError: `after` is less than 0.
         """
         return self._detached.attach(run_id, after)
 
@@ -236,6 +238,7 @@ class Instance:
 
         Raises:
             RunNotFoundError: There is no such run, or it ended long ago.
+            EventLoopError: The run is driven by another loop, or by one that is closed.
         """
         await self._detached.cancel(run_id)
 
@@ -368,6 +371,8 @@ class Instance:
         policy = on_conflict or self._on_conflict
         if policy not in POLICIES:
             raise ValueError(f"on_conflict={policy!r}: use one of {POLICIES}")
+        if deadline is not None and isnan(deadline):
+            raise ValueError(f"deadline={deadline}: pass a number of seconds")
         run = Run(
             self._holding, beginning, kwargs or NO_KWARGS, buffer, stall_after, deadline
         )

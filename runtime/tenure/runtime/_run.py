@@ -13,7 +13,7 @@ from tenure.runtime import _spawn
 from tenure.runtime._beginning import Beginning
 from tenure.runtime._checkpoint import EMPTY, PendingRequest
 from tenure.runtime._epoch import Epoch, RunId, new_run_id
-from tenure.runtime._events import WorkflowEvent
+from tenure.runtime._events import RunEnded, WorkflowEvent
 from tenure.runtime._ledger import Ledger
 from tenure.runtime._mailbox import Mailbox
 from tenure.runtime._ownership import NOBODY
@@ -102,7 +102,8 @@ class Run:
         buffer: Where its consumer reads events, if it has one.
         stall_after: Seconds without a reader, its buffer being full, after which a
             successor may supersede it.
-        deadline: Seconds after which it is cancelled; no limit if `None`.
+        deadline: Seconds after which it is cancelled, from when it begins to wait for
+            its turn; no limit if `None`.
     """
 
     __slots__ = (
@@ -301,6 +302,12 @@ class Run:
             self.buffer.put(entry)
         if self.forward is not None:
             self.forward(kind(self.run_id, self.epoch, self._seq, *facts))
+
+    def tell_end(self, outcome: Outcome) -> None:
+        """Tell the consumer how the run has ended, and that nothing follows."""
+        self.note(RunEnded, outcome, self.mailbox.undelivered)
+        if self.buffer is not None:
+            self.buffer.close()
 
     def result(self) -> RunResult:
         """Return what the run has brought.

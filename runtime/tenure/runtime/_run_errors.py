@@ -78,7 +78,7 @@ class DeadlineError(RunError, TimeoutError):
 
     Args:
         deadline: Seconds that the run was given.
-        superstep: The superstep that it had come to.
+        superstep: The superstep that it had come to; 0 if it had not begun.
     """
 
     def __init__(self, deadline: float, superstep: int) -> None:
@@ -87,6 +87,10 @@ class DeadlineError(RunError, TimeoutError):
         self.superstep = superstep
 
     def __str__(self) -> str:
+        if not self.superstep:
+            return (
+                f"the deadline of {self.deadline} s passed before the first superstep"
+            )
         return (
             f"the deadline of {self.deadline} s passed in superstep {self.superstep}; "
             f"the supersteps before it are committed"
@@ -261,7 +265,8 @@ class StateTypeError(RunError, TypeError):
 
     Args:
         what: What the value is for, such as `state key 'cart'`.
-        value_type: The type that is not registered.
+        value_type: The type that is not registered, or what it is besides its type that
+            cannot be held.
     """
 
     def __init__(self, what: str, value_type: str) -> None:
@@ -270,8 +275,11 @@ class StateTypeError(RunError, TypeError):
         self.value_type = value_type
 
     def __str__(self) -> str:
+        problem = f"{self.what}: checkpoints cannot hold a value of type"
+        if " " in self.value_type:
+            return f"{problem} {self.value_type}"
         return (
-            f"{self.what}: checkpoints cannot hold a value of type {self.value_type}. "
+            f"{problem} {self.value_type}. "
             f"Use plain data, or call register_state_type({self.value_type})"
         )
 

@@ -19,8 +19,9 @@ from tenure.runtime._handle import RunHandle
 from tenure.runtime._handlers import Handler, ResponseHandler
 from tenure.runtime._holding import Holding
 from tenure.runtime._requests import coerced, restored
-from tenure.runtime._run import Run, RunResult
+from tenure.runtime._run import Buffer, Run, RunResult
 from tenure.runtime._signature import signature_of
+from tenure.runtime._stream_buffer import Entry
 from tenure.runtime._types import describe
 from tenure.runtime._workflow import Workflow
 
@@ -143,7 +144,9 @@ class WorkflowExecutor(Executor):
         ctx: WorkflowContext[Any, Any],
         origin: str,
     ) -> RunResult:
-        run = Run(holding, beginning, ctx.kwargs)
+        outer = ctx.buffer
+        buffer = None if outer is None else _Outer(outer)
+        run = Run(holding, beginning, ctx.kwargs, buffer)
         run.origin = origin
         run.forward = ctx.forward
         holding.admit(run, "reject")
@@ -177,6 +180,38 @@ class WorkflowExecutor(Executor):
             )
             holding.begin_with(kept["state"], {one.request_id: one for one in requests})
         return holding
+
+
+class _Outer:
+    """The buffer of a sub-workflow's run: it has room while its parent's has.
+
+    Its events are put there by `forward`, with their path.
+
+    Args:
+        buffer: The parent's buffer.
+    """
+
+    def __init__(self, buffer: Buffer) -> None:
+        self._buffer: Final = buffer
+
+    @property
+    def full(self) -> bool:
+        """Whether the parent's is."""
+        return self._buffer.full
+
+    def put(self, entry: Entry) -> None:
+        """Do nothing."""
+
+    def close(self) -> None:
+        """Do nothing."""
+
+    async def room(self) -> None:
+        """Wait until there is room in the parent's."""
+        await self._buffer.room()
+
+    def unread_for(self) -> float:
+        """Return 0: the parent's run knows."""
+        return 0.0
 
 
 async def _awaited(value: Any) -> Any:  # noqa: ANN401 - what foreign code returns

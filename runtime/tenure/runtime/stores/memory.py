@@ -1,10 +1,12 @@
 """Checkpoints in this process: for tests, for time travel, gone when it ends."""
 
+import functools
 import secrets
+import threading
 import time
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 from tenure.runtime._answers import Known
 from tenure.runtime._checkpoint import (
@@ -27,6 +29,9 @@ from tenure.runtime.errors import (
 FULL_EVERY: Final = 50
 """How many checkpoints may follow one that holds the whole state."""
 
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 NONE: Final = Epoch(0)
 NO_RUN: Final = RunId("")
@@ -51,10 +56,24 @@ class _Kept:
     full: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
 
 
+def _alone(
+    method: "Callable[Concatenate[MemoryStore, P], R]",
+) -> "Callable[Concatenate[MemoryStore, P], R]":
+    """Have a method look and change as one: whoever shares the store may do so too."""
+
+    @functools.wraps(method)
+    def alone(self: "MemoryStore", /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with self.lock:
+            return method(self, *args, **kwargs)
+
+    return alone
+
+
 class MemoryStore:
     """Keeps checkpoints in memory. Nothing is encoded, so no type needs registering.
 
-    Workflows that share it share its instances.
+    Workflows that share it share its instances. Safe to share between threads and event
+    loops.
 
     Args:
         lease: Seconds of silence after which an owner may be taken for dead.
@@ -63,8 +82,11 @@ class MemoryStore:
     def __init__(self, *, lease: float = 30.0) -> None:
         self.id: Final = secrets.token_hex(4)
         self.lease: Final = lease
+        # Held by every method that looks or changes: none of them awaits anything.
+        self.lock: Final = threading.RLock()
         self._instances: Final[dict[str, _Kept]] = {}
 
+    @_alone
     def claim(
         self,
         instance: str,
@@ -89,6 +111,7 @@ class MemoryStore:
         kept.heard = time.monotonic()
         return Known(Claimed(kept.epoch, kept.position, kept.head))
 
+    @_alone
     def commit(
         self,
         instance: str,
@@ -118,6 +141,7 @@ class MemoryStore:
         kept.heard = None if final else time.monotonic()
         return Known(None)
 
+    @_alone
     def extend(
         self, instance: str, run_id: RunId, epoch: Epoch, *, final: bool = False
     ) -> Awaitable[bool]:
@@ -128,6 +152,7 @@ class MemoryStore:
             kept.heard = None if final else time.monotonic()
         return Known(owns)
 
+    @_alone
     def load(
         self, instance: str, checkpoint_id: str | None = None
     ) -> Awaitable[tuple[Checkpoint, dict[str, Any]]]:
@@ -151,6 +176,7 @@ class MemoryStore:
         own = replace(_own(found), writes=isolate(dict(found.writes), what))
         return Known((own, isolate(state, what)))
 
+    @_alone
     def history(self, instance: str) -> Awaitable[Sequence[CheckpointInfo]]:
         """See `Store.history`."""
         kept = self._instances.get(instance, _Kept())

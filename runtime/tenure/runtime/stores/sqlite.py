@@ -28,6 +28,7 @@ from tenure.runtime._checkpoint import (
     position_in,
 )
 from tenure.runtime._codec import check_value
+from tenure.runtime._endings import watch_endings
 from tenure.runtime._epoch import Epoch, RunId
 from tenure.runtime.errors import (
     CheckpointError,
@@ -40,6 +41,7 @@ from tenure.runtime.stores._files import (
     Transaction,
     close_all,
     file_id,
+    finish,
     identity,
     open_file,
 )
@@ -105,10 +107,11 @@ class SqliteStore:
         self._worker = self._new_worker()
         # Used by the worker thread only.
         self._connections: Connections = OrderedDict()
-        self._files: Final[dict[str, tuple[int, int] | None]] = {}
+        self._files: Final[dict[str, tuple[Path, tuple[int, int] | None]]] = {}
         # Replaced as a whole; written by the worker thread only.
         self._chains: OrderedDict[str, Chain] = OrderedDict()
-        self._finalizer = weakref.finalize(self, close_all, self._connections)
+        self._finalizer = self._new_finalizer()
+        watch_endings()
 
     def path_of(self, instance: str) -> Path:
         """Return the file of an instance.
@@ -118,9 +121,9 @@ class SqliteStore:
         """
         # The digest tells apart what a file system does not, such as upper and lower
         # case, and what is cut off.
-        digest = hashlib.sha256(instance.encode()).hexdigest()[:12]
-        name = quote(instance, safe=" ")[:_NAME].rstrip("%. ")
-        return self._directory / f"{name}-{digest}.sqlite3"
+        digest = hashlib.sha256(instance.encode(errors="surrogatepass")).hexdigest()
+        name = quote(instance, safe=" ", errors="replace")[:_NAME].rstrip("%. ")
+        return self._directory / f"{name}-{digest[:12]}.sqlite3"
 
     def claim(
         self,
@@ -174,6 +177,11 @@ class SqliteStore:
         kept = _kept(checkpoint, body)
 
         def commit(base: sqlite3.Connection) -> None:
+            if not self._is_there(instance):
+                reason = "it was removed or replaced while it was in use"
+                raise CheckpointError(
+                    f"{self.path_of(instance)} cannot be used", reason
+                )
             with Transaction(base):
                 if base.execute(FENCE, fence).rowcount != 1:
                     owner = _epoch(base, instance)
@@ -205,6 +213,7 @@ class SqliteStore:
         """See `Store.load`."""
 
         def load(base: sqlite3.Connection) -> tuple[Checkpoint, dict[str, Any]]:
+            base = self._that_is_there(instance, base)
             wanted = checkpoint_id
             if wanted is None:
                 row = base.execute(ROW, (instance,)).fetchone()
@@ -225,6 +234,7 @@ class SqliteStore:
         """See `Store.history`."""
 
         def history(base: sqlite3.Connection) -> Sequence[CheckpointInfo]:
+            base = self._that_is_there(instance, base)
             return [
                 CheckpointInfo(row[0], row[1], RunId(row[2]), Epoch(row[3]), *row[4:])
                 for row in base.execute(HISTORY)
@@ -238,6 +248,7 @@ class SqliteStore:
 
     async def aclose(self) -> None:
         """Close all files; the store opens them again when it is asked."""
+        self._mind_forks()
         await self._worker.ask(lambda: close_all(self._connections))
 
     async def __aenter__(self) -> Self:
@@ -254,13 +265,12 @@ class SqliteStore:
     def _ask(
         self, instance: str, question: Callable[[sqlite3.Connection], R]
     ) -> Awaitable[R]:
-        if self._process != os.getpid():
-            self._begin_anew()
+        self._mind_forks()
 
         def answer() -> R:
             try:
                 return question(self._connection(instance))
-            except sqlite3.Error as exc:
+            except (sqlite3.Error, OSError, UnicodeEncodeError) as exc:
                 raise CheckpointError(
                     f"{self.path_of(instance)} cannot be used",
                     f"{type(exc).__name__}: {exc}",
@@ -271,18 +281,25 @@ class SqliteStore:
     def _new_worker(self) -> Worker | Inline:
         return Inline() if self._blocking else Worker("tenure-sqlite")
 
-    def _begin_anew(self) -> None:
+    def _new_finalizer(self) -> "weakref.finalize[..., Any]":
+        return weakref.finalize(
+            self, finish, self._process, self._worker, self._connections
+        )
+
+    def _mind_forks(self) -> None:
         """Use nothing that was open when this process was forked off.
 
         SQLite's connections must not be carried over, not even to be closed; a worker
         thread is not there in a fork.
         """
+        if self._process == os.getpid():
+            return
         self._process = os.getpid()
         self._finalizer.detach()
         _inherited.append(self._connections)
         self._connections, self._chains = OrderedDict(), OrderedDict()
         self._worker = self._new_worker()
-        self._finalizer = weakref.finalize(self, close_all, self._connections)
+        self._finalizer = self._new_finalizer()
 
     def _connection(self, instance: str) -> sqlite3.Connection:
         known = self._connections.get(instance)
@@ -292,7 +309,7 @@ class SqliteStore:
         path = self.path_of(instance)
         made = open_file(path, self._patience)
         self._connections[instance] = made
-        self._files[instance] = file_id(path)
+        self._files[instance] = path, file_id(path)
         if len(self._connections) > _OPEN:
             oldest, unused = self._connections.popitem(last=False)
             unused.close()
@@ -307,11 +324,15 @@ class SqliteStore:
         A file that was removed or replaced lives on for whoever has it open, and nobody
         else would ever see what is written there.
         """
-        known = self._files.get(instance)
-        if known is not None and known == file_id(self.path_of(instance)):
+        if self._is_there(instance):
             return base
         self._connections.pop(instance).close()
         return self._connection(instance)
+
+    def _is_there(self, instance: str) -> bool:
+        """Say whether the file that is open is the one that is there now."""
+        path, known = self._files[instance]
+        return known is not None and known == file_id(path)
 
     def _note(self, instance: str, chain: Chain) -> None:
         self._chains[instance] = chain
