@@ -101,8 +101,8 @@ class OwnershipLostError(WorkflowError):
 
     Args:
         action: What was refused.
-        epoch: Epoch of the run that asked.
-        owner: Epoch of the owner; 0 if it is not known.
+        epoch: Epoch of the run that asked; 0 if it has none yet.
+        owner: Epoch of the owner; 0 if it is not known, or has none yet.
     """
 
     def __init__(self, action: str, epoch: int, owner: int) -> None:
@@ -112,10 +112,10 @@ class OwnershipLostError(WorkflowError):
         self.owner = owner
 
     def __str__(self) -> str:
+        own = f"epoch {self.epoch}" if self.epoch else "no epoch yet"
         owner = f"epoch {self.owner}" if self.owner else "another run"
         return (
-            f"{self.action} refused: the run has epoch {self.epoch}, and {owner} owns "
-            f"the instance"
+            f"{self.action} refused: the run has {own}, and {owner} owns the instance"
         )
 
 
