@@ -118,7 +118,7 @@ async def _go_back(
     await _take_over(run, restored, dispatches)
     _refill(run, restored.checkpoint.standing)
     if wanted != run.head:
-        run.head = wanted
+        run.previous, run.head = run.head, wanted
         await _save(run, keeper, "restore", dispatches)
 
 
