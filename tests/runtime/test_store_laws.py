@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import threading
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -372,3 +373,22 @@ async def test_two_stores_are_told_apart_and_one_is_itself(tmp_path: Path) -> No
     one, same = SqliteStore(tmp_path / "x"), SqliteStore(tmp_path / "x")
     other = SqliteStore(tmp_path / "y")
     assert one.id == same.id != other.id
+
+
+@pytest.mark.parametrize(
+    "name", ["9.r", "1.other", "1", ".", "one.r", "²", f"{'9' * 40}.r", "٣.r", "-1.r"]
+)
+async def test_a_checkpoint_is_found_whatever_its_id_looks_like(
+    store: Store, name: str
+) -> None:
+    tree = Tree()
+    one = await claimed(store, "a")
+    checkpoint, state = tree.grow(one, "a", None, 1, {"k": 1})
+    named = replace(checkpoint, checkpoint_id=name)
+    await store.commit(NAME, named, state)
+    child, _ = tree.grow(one, "a", checkpoint.checkpoint_id, 2, {"j": 2})
+    await store.commit(NAME, replace(child, parent_id=name), {**state, "j": 2})
+    assert (await store.load(NAME, name))[1] == {"k": 1}
+    assert (await store.load(NAME))[1] == {"k": 1, "j": 2}
+    with pytest.raises(CheckpointNotFoundError):
+        await store.load(NAME, f"{name}.")

@@ -18,6 +18,10 @@ EMPTY: Final[Mapping[str, Any]] = MappingProxyType({})
 """No keys, no requests, no snapshots."""
 
 
+_DIGITS: Final = 18
+"""How many digits a position may have: as many as 64 bits hold."""
+
+
 def no_values() -> Mapping[str, Any]:
     """Return an empty mapping that nobody can change."""
     return EMPTY
@@ -92,6 +96,29 @@ class Checkpoint:
     writes: Mapping[str, Any]
     deleted: Sequence[str]
     standing: Standing
+
+
+def new_checkpoint_id(position: int, run_id: RunId) -> str:
+    """Return an identity that no other checkpoint has, in any instance.
+
+    A run has one checkpoint at a position, so the two together are one.
+
+    Args:
+        position: The checkpoint's place among the commits of its instance.
+        run_id: The run that takes it.
+    """
+    return f"{position}.{run_id}"
+
+
+def position_in(checkpoint_id: str) -> int | None:
+    """Return the position that an identity says, if it is one of ours.
+
+    Args:
+        checkpoint_id: Any identity.
+    """
+    position, dot, _ = checkpoint_id.partition(".")
+    ours = dot and position.isdecimal() and len(position) <= _DIGITS
+    return int(position) if ours else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from tenure.runtime._answers import Known
 from tenure.runtime._checkpoint import (
     Checkpoint,
     CheckpointInfo,
@@ -16,7 +17,6 @@ from tenure.runtime._checkpoint import (
 from tenure.runtime._epoch import Epoch, RunId
 from tenure.runtime._isolation import isolate
 from tenure.runtime._requests import shown
-from tenure.runtime._spawn import Known
 from tenure.runtime.errors import (
     CheckpointNotFoundError,
     IsolationError,
