@@ -819,7 +819,7 @@ class Watching(MemoryStore):
 
 
 async def test_the_whole_state_is_put_together_once_in_fifty_commits() -> None:
-    store = Watching()
+    store = Watching(keep=None)
     workflow = chain(store, "a", "b", "c")
     for _ in range(50):
         await workflow.run("x")
