@@ -4,11 +4,14 @@ import asyncio
 import contextlib
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tenure.detectors import Detector, Verdict
+from tenure.instrumentation.operations import CheckpointSave, Operation
 from tenure.runtime import (
     Checkpoint,
     CheckpointError,
@@ -357,6 +360,29 @@ async def test_going_back_to_where_nothing_was_left_undone_is_a_change_too(
     assert dict(await other.refresh()) == {"seen": ["a"]}
     await other.run("c")
     assert dict(other.state) == {"seen": ["a", "c"]}
+
+
+async def test_a_run_that_goes_back_says_from_where_and_is_taken_for_no_fork(
+    store: Store, operations: list[Operation]
+) -> None:
+    workflow, _ = drawn(store)
+    await workflow.run("a")
+    line = [one.checkpoint_id for one in reversed(await workflow.history())]
+    here = len(operations)
+    other, _ = drawn(store)
+    await other.run(checkpoint_id=line[2])
+    await other.run("b")
+    saves = [one for one in operations if isinstance(one, CheckpointSave)]
+    [back] = [one for one in saves if one.previous is not None]
+    assert (back.parent, back.previous) == (line[2], line[-1])
+    # To a detector the two are two processes, of which each knows its own owners.
+    detector = Detector()
+    for number, one in enumerate(operations):
+        process = "p" if number < here else "q"
+        seq = number + 1 if number < here else number - here + 1
+        detector.feed(replace(one, run=replace(one.run, process=process), seq=seq))
+    assert detector.findings == ()
+    assert detector.verdict is Verdict.CLEAN
 
 
 # Forks.
@@ -789,7 +815,7 @@ class Watching(MemoryStore):
 
 
 async def test_the_whole_state_is_put_together_once_in_fifty_commits() -> None:
-    store = Watching()
+    store = Watching(keep=None)
     workflow = chain(store, "a", "b", "c")
     for _ in range(50):
         await workflow.run("x")

@@ -103,7 +103,7 @@ class AttachedStream:
 
     @property
     def epoch(self) -> Epoch:
-        """Epoch of the run; 0 while it waits for its turn."""
+        """Epoch of the run; 0 while it waits for its turn, or for its store."""
         return self._run.epoch
 
     @property

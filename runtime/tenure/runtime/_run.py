@@ -135,6 +135,7 @@ class Run:
         "owner",
         "policy",
         "position",
+        "previous",
         "rank",
         "requests",
         "run_id",
@@ -177,9 +178,11 @@ class Run:
         self.policy = "reject"
         # What it had staged when it was fenced, until somebody has told of that.
         self.swept: dict[str, int] | None = None
-        # With a store: the checkpoint that it follows, how many commits came before,
+        # With a store: the checkpoint that it follows, the one that its claim had found
+        # if it went back from there and has yet to tell, how many commits came before,
         # whether the store has refused it, and whether it has given the instance back.
         self.head: str | None = None
+        self.previous: str | None = None
         self.position = 0
         self.lost = False
         self.final = False

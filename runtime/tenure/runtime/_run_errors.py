@@ -12,7 +12,8 @@ class WorkflowBusyError(RunError):
         workflow: Name of the workflow.
         instance: Key of the instance.
         owner: Identity of the run that owns it.
-        epoch: That run's epoch; 0 if a store has yet to give it one.
+        epoch: That run's epoch; 0 if it has claimed in this process only, and the
+            store has yet to give it one.
     """
 
     def __init__(self, workflow: str, instance: str, owner: str, epoch: int) -> None:
@@ -23,9 +24,12 @@ class WorkflowBusyError(RunError):
         self.epoch = epoch
 
     def __str__(self) -> str:
+        owns = f"(epoch {self.epoch}) owns it"
+        if not self.epoch:
+            owns = "has claimed it in this process, and has no epoch from the store yet"
         return (
             f"workflow {self.workflow!r}, instance {self.instance!r}: run {self.owner} "
-            f"(epoch {self.epoch}) owns it. Await that run, close its stream, or pass "
+            f"{owns}. Await that run, close its stream, or pass "
             f'on_conflict="wait" or on_conflict="supersede"'
         )
 

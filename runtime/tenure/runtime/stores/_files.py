@@ -49,6 +49,14 @@ class Transaction:
                     base.execute("ROLLBACK")
 
 
+class Snapshot(Transaction):
+    """A transaction that only reads: all as of one moment, and in nobody's way."""
+
+    def __enter__(self) -> Self:
+        self._base.execute("BEGIN")
+        return self
+
+
 def open_file(path: Path, patience: float) -> sqlite3.Connection:
     """Open the file of an instance, and make it if it is not there.
 

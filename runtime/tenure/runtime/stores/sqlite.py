@@ -19,25 +19,17 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 from urllib.parse import quote
 
+from tenure.runtime import _spawn
 from tenure.runtime._answers import Inline, Worker
-from tenure.runtime._checkpoint import (
-    Checkpoint,
-    CheckpointInfo,
-    Claimed,
-    Held,
-    position_in,
-)
+from tenure.runtime._checkpoint import Checkpoint, CheckpointInfo, Claimed, Held
 from tenure.runtime._codec import check_value
 from tenure.runtime._endings import watch_endings
 from tenure.runtime._epoch import Epoch, RunId
-from tenure.runtime.errors import (
-    CheckpointError,
-    CheckpointNotFoundError,
-    OwnershipLostError,
-)
-from tenure.runtime.stores._bodies import Body, Chain, body_of, checkpoint_of
+from tenure.runtime.errors import CheckpointError, OwnershipLostError
+from tenure.runtime.stores._bodies import Body, Chain, body_of
 from tenure.runtime.stores._files import (
     Connections,
+    Snapshot,
     Transaction,
     close_all,
     file_id,
@@ -46,15 +38,22 @@ from tenure.runtime.stores._files import (
     open_file,
 )
 from tenure.runtime.stores._owners import expect, held_by_another, refuse_overtaken
+from tenure.runtime.stores._pruning import (
+    give_back,
+    remove_all,
+    remove_some,
+    remove_step,
+    scrub,
+)
+from tenure.runtime.stores._reading import read_checkpoint
+from tenure.runtime.stores._retention import check_keep, is_due, oldest_kept
 from tenure.runtime.stores._statements import (
     CLAIM,
     EXTEND,
     FENCE,
-    FIND,
     HISTORY,
     KEEP,
     ROW,
-    SEARCH,
 )
 
 _OPEN: Final = 256
@@ -87,6 +86,8 @@ class SqliteStore:
         blocking: Whether the event loop waits for the disk, instead of a thread that
             does so on its behalf: a tenth of a millisecond less for each superstep, in
             which the loop does nothing else. For scripts and batch jobs, not servers.
+        keep: How many of an instance's newest checkpoints are kept at least; all by
+            default. Older ones go now and then, so that there are never many more.
     """
 
     def __init__(
@@ -96,11 +97,14 @@ class SqliteStore:
         lease: float = 30.0,
         patience: float = 5.0,
         blocking: bool = False,
+        keep: int | None = None,
     ) -> None:
+        check_keep(keep)
         self._directory: Final = Path(directory)
         self._directory.mkdir(parents=True, exist_ok=True)
         self.id: Final = identity(self._directory / "store-id")
         self.lease: Final = lease
+        self.keep: Final = keep
         self._patience: Final = patience
         self._blocking: Final = blocking
         self._process = os.getpid()
@@ -175,6 +179,8 @@ class SqliteStore:
         until = None if final else time.time() + self.lease
         fence = _fence(instance, checkpoint, body, until)
         kept = _kept(checkpoint, body)
+        size = len(body.change) + len(body.standing)
+        keep = self.keep if is_due(checkpoint.position, size) else None
 
         def commit(base: sqlite3.Connection) -> None:
             if not self._is_there(instance):
@@ -187,6 +193,8 @@ class SqliteStore:
                     owner = _epoch(base, instance)
                     raise OwnershipLostError("commit", checkpoint.epoch, owner)
                 base.execute(KEEP, kept)
+                if keep is not None:
+                    remove_some(base, oldest_kept(checkpoint.position, keep))
             self._note(instance, body.chain)
 
         return self._ask(instance, commit)
@@ -214,19 +222,8 @@ class SqliteStore:
 
         def load(base: sqlite3.Connection) -> tuple[Checkpoint, dict[str, Any]]:
             base = self._that_is_there(instance, base)
-            wanted = checkpoint_id
-            if wanted is None:
-                row = base.execute(ROW, (instance,)).fetchone()
-                wanted = None if row is None else row[6]
-            found = None if wanted is None else _found(base, wanted)
-            if found is None:
-                if wanted is not None and checkpoint_id is None:
-                    raise CheckpointError(
-                        f"checkpoint {wanted!r} of {instance!r} cannot be read",
-                        "it is the newest one, and it is not there",
-                    )
-                raise CheckpointNotFoundError(instance, wanted or "(any)")
-            return _assembled(base, found)
+            with Snapshot(base):
+                return read_checkpoint(base, instance, checkpoint_id)
 
         return self._ask(instance, load)
 
@@ -241,6 +238,41 @@ class SqliteStore:
             ]
 
         return self._ask(instance, history)
+
+    async def prune(self, instance: str, keep: int) -> int:
+        """See `Store.prune`.
+
+        What it frees goes back to the file system if what is left is small, and is used
+        again otherwise.
+        """
+        check_keep(keep)
+
+        def newest(base: sqlite3.Connection) -> int:
+            row = base.execute(ROW, (instance,)).fetchone()
+            return 0 if row is None else row[5]
+
+        def step(base: sqlite3.Connection) -> int:
+            return remove_step(base, kept)
+
+        kept = oldest_kept(await self._ask(instance, newest), keep)
+        removed = 0
+        while more := await self._ask(instance, step):
+            removed += more
+            await _spawn.let_others_run()
+        if removed:
+            await self._ask(instance, lambda base: give_back(base, self._patience))
+        return removed
+
+    def erase(self, instance: str, run_id: RunId, epoch: Epoch) -> Awaitable[None]:
+        """See `Store.erase`. Nothing of it is left in the file, nor in its log."""
+
+        def erase(base: sqlite3.Connection) -> None:
+            if not remove_all(base, instance, run_id, epoch):
+                raise OwnershipLostError("erase", epoch, _epoch(base, instance))
+            self._note(instance, Chain(None, 0, 0, 0))
+            scrub(base, instance)
+
+        return self._ask(instance, erase)
 
     def check(self, value: object, what: str) -> None:
         """See `Store.check`."""
@@ -374,40 +406,3 @@ def _kept(checkpoint: Checkpoint, body: Body) -> tuple[Any, ...]:
         body.change,
         body.standing,
     )
-
-
-def _found(base: sqlite3.Connection, checkpoint_id: str) -> Sequence[Any] | None:
-    """Return the row of a checkpoint, at the place that its id says if it says one."""
-    place = position_in(checkpoint_id)
-    row: Sequence[Any] | None = base.execute(FIND, (place, checkpoint_id)).fetchone()
-    if row is None:
-        row = base.execute(SEARCH, (checkpoint_id,)).fetchone()
-    return row
-
-
-def _assembled(
-    base: sqlite3.Connection, row: Sequence[Any]
-) -> tuple[Checkpoint, dict[str, Any]]:
-    """Return the checkpoint of `row`, with its ancestors back to a whole state."""
-    position, checkpoint_id, parent, run_id, epoch, superstep, kind = row[:7]
-    is_full, change, standing = row[7:]
-    facts = {
-        "checkpoint_id": checkpoint_id,
-        "parent_id": parent,
-        "run_id": run_id,
-        "epoch": epoch,
-        "position": position,
-        "superstep": superstep,
-        "kind": kind,
-    }
-    changes = [change]
-    while not is_full:
-        ancestor = None if parent is None else _found(base, parent)
-        if ancestor is None:
-            raise CheckpointError(
-                f"checkpoint {checkpoint_id!r} cannot be read",
-                f"its ancestor {parent!r} is not there",
-            )
-        parent, is_full, change = ancestor[2], ancestor[7], ancestor[8]
-        changes.append(change)
-    return checkpoint_of(facts, standing, changes)
