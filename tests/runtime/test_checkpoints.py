@@ -168,7 +168,7 @@ async def test_the_entry_checkpoint_holds_the_input_before_anything_runs(
     [entry] = await workflow.history()
     assert entry.kind == "entry"
     checkpoint, state = await store.load("press/default", entry.checkpoint_id)
-    assert list(checkpoint.standing.messages) == [("start", "a")]
+    assert list(checkpoint.standing.messages) == [("start", "a", entry.run_id)]
     assert checkpoint.standing.snapshots == {"teller": {"told": 0}}
     assert state == {}
     assert fuse.count == 1
@@ -426,8 +426,11 @@ async def test_a_fork_may_be_of_any_checkpoint_and_is_refused_where_something_is
     for taken in ("newest", "fork 0", "default"):
         with pytest.raises(CheckpointError, match="exists already"):
             await workflow.fork(None, taken)
+    # A fork that is refused makes nothing: the key is as good as new.
     with pytest.raises(CheckpointNotFoundError):
         await workflow.fork("nobody", "new")
+    assert await workflow.instance("new").history() == []
+    assert dict((await workflow.fork(None, "new")).state) == dict(newest.state)
     assert (await newest.run("b")).outcome is Outcome.COMPLETED
 
 
@@ -684,6 +687,7 @@ async def test_a_changed_graph_is_refused_what_was_left_undone_and_given_the_sta
     assert caught.value.checkpoint_id == (await old.history())[0].checkpoint_id
     with pytest.raises(CheckpointMismatchError):
         await new.fork(None, "x")
+    assert dict((await old.fork(None, "x")).state) == dict(old.state)
     await new.run("hello")
     assert dict(new.state) == {"a": "hello", "b": "stop at c", "c": "hello"}
     # From here on it is the new graph's.

@@ -256,16 +256,16 @@ async def test_only_the_owner_can_extend_or_give_back(store: Store) -> None:
 
 async def test_a_checkpoint_comes_back_with_all_that_it_holds(store: Store) -> None:
     one = await claimed(store, "a")
-    request = PendingRequest("q1", "ask", {"question": (1, 2)}, bool)
+    request = PendingRequest("q1", "ask", {"question": (1, 2)}, bool, "r0")
     checkpoint, state = Tree().grow(
         one,
         "a",
         None,
         1,
         {"k": {"deep": [1, (2, 3)]}},
-        messages=[("b", "hello"), ("c", [1, 2]), ("b", {"x"})],
+        messages=[("b", "hello", "a"), ("c", [1, 2], "r0"), ("b", {"x"}, "a")],
         answers=[("ask", "q0", (True, None))],
-        fan_ins=[(0, "b", 1), (0, "b", 2), (1, "c", "x")],
+        fan_ins=[(0, "b", 1, "a"), (0, "b", 2, "r0"), (1, "c", "x", "a")],
         requests=(request,),
         snapshots={"b": {"seen": 3}, "c": None},
     )
@@ -292,7 +292,7 @@ async def test_nobody_can_change_what_is_kept(store: Store) -> None:
         None,
         1,
         {"history": [{"by": ["a"]}]},
-        messages=[("b", message)],
+        messages=[("b", message, "a")],
         requests=(PendingRequest("q1", "ask", question, bool),),
         snapshots={"b": snapshot},
     )
@@ -305,7 +305,7 @@ async def test_nobody_can_change_what_is_kept(store: Store) -> None:
         assert whole == loaded.writes == {"history": [{"by": ["a"]}]}
         whole["history"][0]["by"].append("later")
         loaded.writes["history"].append("later")
-        assert list(loaded.standing.messages) == [("b", ["m"])]
+        assert list(loaded.standing.messages) == [("b", ["m"], "a")]
         assert loaded.standing.snapshots == {"b": {"seen": []}}
         assert loaded.standing.requests[0].data == {"q": []}
         message, snapshot = (

@@ -23,6 +23,10 @@ _TURNS = 8
 _GONE_AFTER = 1.0
 """Seconds after which a waiting run looks whether the owner is still there."""
 
+_PATIENCE = 1.0
+"""For how many seconds a run may clean up after its deadline, and after each further
+cancellation."""
+
 _FINE = (type(None), Exception, _spawn.CANCELLED)
 """What a run may end with and go on to clean up; else its coroutine, or the process, is
 being destroyed."""
@@ -52,18 +56,56 @@ async def drive(run: Run) -> None:
         raise error
 
 
+class _Deadline:
+    """Cancels a run that takes too long, and again if it goes on all the same.
+
+    Not a cancel scope of anyio, which would cancel every await of clean-up code too.
+
+    Args:
+        run: A run; its task is the current one.
+        seconds: After how many seconds.
+    """
+
+    __slots__ = ("_cancelled", "_run", "_timer")
+
+    def __init__(self, run: Run, seconds: float) -> None:
+        self._run = run
+        # How often it has cancelled and not taken that back.
+        self._cancelled = 0
+        self._timer = _spawn.Timer(seconds, self._pass)
+
+    def _pass(self) -> None:
+        self._run.overdue = True
+        self._cancelled += self._run.interrupt()
+        self._timer = _spawn.Timer(_PATIENCE, self._pass)
+
+    def alone(self) -> bool:
+        """Say whether the run was cancelled by this deadline and by nobody else."""
+        return 0 < self._cancelled >= _spawn.cancellations()
+
+    def stop(self) -> None:
+        """Cancel no more, and let the task wait again for whatever it has to."""
+        self._timer.stop()
+        _spawn.take_back_cancellations(self._cancelled)
+        self._cancelled = 0
+
+
 async def _go(run: Run) -> None:
     """Go to the run's end, within its deadline if it has one."""
-    deadline = run.deadline
-    if deadline is None:
+    if run.deadline is None:
         await _go_on(run)
         return
-    if deadline <= 0:
-        raise DeadlineError(deadline, run.index)
-    with move_on_after(deadline) as scope:
+    if run.deadline <= 0:
+        raise DeadlineError(run.deadline, run.index)
+    deadline = _Deadline(run, run.deadline)
+    try:
         await _go_on(run)
-    if scope.cancelled_caught:
-        raise DeadlineError(deadline, run.index)
+    except _spawn.CANCELLED as exc:
+        if deadline.alone():
+            raise DeadlineError(run.deadline, run.index) from exc
+        raise
+    finally:
+        deadline.stop()
 
 
 async def _go_on(run: Run) -> None:
@@ -98,6 +140,8 @@ async def _run_supersteps(run: Run) -> None:
     # With a store, whoever hears this knows that the run cannot get lost any more.
     run.note(RunStarted)
     while mailbox:
+        if run.overdue:  # and has swallowed its cancellation
+            raise DeadlineError(run.deadline or 0.0, run.index)
         if run.index >= graph.max_supersteps:
             raise ConvergenceError(graph.max_supersteps, mailbox.waiting)
         if run.buffer is not None and run.buffer.full:

@@ -71,15 +71,17 @@ async def enter_from_store(run: Run, dispatches: Mapping[str, Dispatch]) -> None
 def _enter(run: Run, store: Store | None) -> Change:
     """Fill the mailbox from what the run begins with; return what changes by that."""
     requests = run.instance.requests
+    _hand_on(run)
     match run.beginning:
         case FreshMessage(message):
-            run.mailbox.deliver(run.instance.graph.start, Delivery(message))
+            start = run.instance.graph.start
+            run.mailbox.deliver(start, Delivery(message, begun_by=run.run_id))
         case Responses(values):
-            for answer in answers_to(values, requests):
+            for answer in answers_to(values, requests, run.instance.graph.shared):
                 asker = answer.request.executor_id
                 if store is not None:
                     store.check(answer.response, f"answer to {asker!r}")
-                run.mailbox.deliver(asker, Delivery(answer))
+                run.mailbox.deliver(asker, _of(answer))
         case Withdrawal(ids):
             find_requests(ids, requests)
             return Change(settled=tuple(ids))
@@ -88,6 +90,20 @@ def _enter(run: Run, store: Store | None) -> Change:
         case _:
             pass
     return UNCHANGED
+
+
+def _of(answer: Answer) -> Delivery:
+    return Delivery(answer, begun_by=answer.request.begun_by)
+
+
+def _hand_on(run: Run) -> None:
+    """Put back what fan-ins hold for answers that are yet to come, or come now."""
+    holding = run.instance
+    awaited = {one.begun_by for one in holding.requests.values()}
+    for position, source, message, begun_by in holding.collected:
+        if begun_by in awaited:
+            edge = holding.graph.fan_ins[position]
+            run.mailbox.collect(edge, source, Delivery(message, begun_by=begun_by))
 
 
 async def _go_on(run: Run, keeper: Keeper, dispatches: Mapping[str, Dispatch]) -> None:
@@ -239,13 +255,13 @@ def _refill(run: Run, standing: Standing) -> None:
     mailbox, requests = run.mailbox, run.instance.requests
     graph = run.instance.graph
     try:
-        for target, message in standing.messages:
-            mailbox.deliver(target, Delivery(message))
+        for target, message, begun_by in standing.messages:
+            mailbox.deliver(target, Delivery(message, begun_by=begun_by))
         for target, request_id, response in standing.answers:
-            answer = Answer(requests[request_id], response)
-            mailbox.deliver(target, Delivery(answer))
-        for position, source, message in standing.fan_ins:
-            mailbox.collect(graph.fan_ins[position], source, Delivery(message))
+            mailbox.deliver(target, _of(Answer(requests[request_id], response)))
+        for position, source, message, begun_by in standing.fan_ins:
+            delivery = Delivery(message, begun_by=begun_by)
+            mailbox.collect(graph.fan_ins[position], source, delivery)
     except (IndexError, KeyError) as exc:
         raise CheckpointError(
             "a checkpoint does not fit the graph that it was taken of",

@@ -65,7 +65,7 @@ def beginning_of(
         raise TypeError("pass exactly one of message, responses and checkpoint_id")
     if responses is not None:
         if holding.keeper is None:
-            answers_to(responses, holding.requests)
+            answers_to(responses, holding.requests, holding.graph.shared)
         return Responses(dict(responses))
     if checkpoint_id is not None:
         keeper_of(holding, "checkpoint_id")

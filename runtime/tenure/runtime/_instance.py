@@ -259,14 +259,14 @@ class Instance:
         """Withdraw requests that nobody will answer. It claims like any run.
 
         Args:
-            ids: Ids of the requests.
+            ids: Ids of the requests, or the id of one.
             on_conflict: As in `run`.
 
         Raises:
             UnknownRequestError: No such request waits for an answer. With a store,
                 raised when the handle is awaited.
         """
-        wanted = tuple(ids)
+        wanted = (ids,) if isinstance(ids, str) else tuple(ids)
         if self._holding.keeper is None:
             find_requests(wanted, self._holding.requests)
         return RunHandle(self._start(Withdrawal(wanted), on_conflict, {}))
@@ -290,8 +290,11 @@ class Instance:
                 was taken of another graph, or there is an instance of that key.
         """
         keeper = keeper_of(self._holding, "fork")
+        # Looked up first, because a claim would use up the key for nothing.
+        found = (await keeper.restore(checkpoint_id, strict=True)).checkpoint
         made = self._sibling(key)
-        await made._begin_as(Branch(keeper.name, checkpoint_id))  # noqa: SLF001 - a twin
+        branch = Branch(keeper.name, found.checkpoint_id)
+        await made._begin_as(branch)  # noqa: SLF001 - a twin
         return made
 
     async def _begin_as(self, branch: Branch) -> None:
