@@ -99,7 +99,7 @@ EXAMPLES: list[tuple[WorkflowError, tuple[str, ...]]] = [
     (CheckpointNotFoundError("press/c42", "c1"), ("'press/c42'", "'c1'", "history()")),
     (
         CheckpointNotFoundError("press/c42", "(any)"),
-        ("'press/c42' has no checkpoint yet", "Run a message"),
+        ("'press/c42' has no checkpoint", "erased", "Run a message"),
     ),
     (
         CheckpointMismatchError("c1", "abc", "def"),

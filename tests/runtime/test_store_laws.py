@@ -594,7 +594,7 @@ class Twin:
             self.position,
             writes,
             gone,
-            messages=[("b", self.position)],
+            messages=[("b", self.position, "r1")],
         )
         await self.store.commit(NAME, one, state)
         self.line.append((one.checkpoint_id, await self.store.load(NAME)))
