@@ -132,7 +132,7 @@ def test_another_process_may_own_what_an_operation_does_not_say(scene):
 
 
 def test_parents_that_were_forgotten_matter_to_another_process_only(scene, monkeypatch):
-    monkeypatch.setattr("tenure.detectors._history.MAX_CHECKPOINTS", 2)
+    monkeypatch.setattr("tenure.detectors._lineage.MAX_CHECKPOINTS", 2)
     scene.claim(1)
     for number in range(4):
         scene.save(1, f"c{number + 1}", parent=f"c{number}")

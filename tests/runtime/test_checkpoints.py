@@ -4,11 +4,14 @@ import asyncio
 import contextlib
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tenure.detectors import Detector, Verdict
+from tenure.instrumentation.operations import CheckpointSave, Operation
 from tenure.runtime import (
     Checkpoint,
     CheckpointError,
@@ -359,6 +362,29 @@ async def test_going_back_to_where_nothing_was_left_undone_is_a_change_too(
     assert dict(other.state) == {"seen": ["a", "c"]}
 
 
+async def test_a_run_that_goes_back_says_from_where_and_is_taken_for_no_fork(
+    store: Store, operations: list[Operation]
+) -> None:
+    workflow, _ = drawn(store)
+    await workflow.run("a")
+    line = [one.checkpoint_id for one in reversed(await workflow.history())]
+    here = len(operations)
+    other, _ = drawn(store)
+    await other.run(checkpoint_id=line[2])
+    await other.run("b")
+    saves = [one for one in operations if isinstance(one, CheckpointSave)]
+    [back] = [one for one in saves if one.previous is not None]
+    assert (back.parent, back.previous) == (line[2], line[-1])
+    # To a detector the two are two processes, of which each knows its own owners.
+    detector = Detector()
+    for number, one in enumerate(operations):
+        process = "p" if number < here else "q"
+        seq = number + 1 if number < here else number - here + 1
+        detector.feed(replace(one, run=replace(one.run, process=process), seq=seq))
+    assert detector.findings == ()
+    assert detector.verdict is Verdict.CLEAN
+
+
 # Forks.
 
 
@@ -607,6 +633,19 @@ async def test_a_save_that_fails_may_be_made_up_for_by_the_next_one(
     ]
 
 
+async def test_looking_up_what_others_did_forgets_nothing_that_was_not_saved() -> None:
+    store = Failing(SUPERSTEPS + 1)
+    workflow, _ = drawn(store, on_save_failure="warn")
+    with pytest.warns(RuntimeWarning, match="goes on without a checkpoint"):
+        await workflow.run("a")
+    unsaved = dict(workflow.state)
+    assert dict(await drawn(store)[0].refresh()) != unsaved
+    assert dict(await workflow.refresh()) == unsaved
+    await workflow.run("b")
+    assert dict(await drawn(store)[0].refresh()) == dict(workflow.state)
+    assert "left a" in workflow.state["seen"]
+
+
 async def test_a_save_that_fails_fails_the_run_unless_asked_otherwise() -> None:
     workflow, _ = drawn(Failing(3))
     with pytest.raises(CheckpointError, match="the disk: full"):
@@ -699,6 +738,21 @@ async def test_a_type_that_is_not_registered_fails_the_executor_that_used_it(
     assert [one.kind for one in await workflow.history()] == ["entry"]
 
 
+async def test_a_key_that_cannot_be_kept_fails_the_executor_that_used_it(
+    sqlite: SqliteStore,
+) -> None:
+    @executor
+    async def work(message: str, ctx: WorkflowContext[None, str]) -> None:
+        ctx.set_state("ä", 1)
+        ctx.set_state("\udcff" if message == "half" else message, 1)
+
+    workflow = WorkflowBuilder("press", start=work, store=sqlite).build()
+    with pytest.raises(ExecutorError, match=r"state key '\\udcff'"):
+        await workflow.run("half")
+    await workflow.run("ß")
+    assert dict(workflow.state) == {"ä": 1, "ß": 1}
+
+
 async def test_an_input_of_a_type_that_is_not_registered_is_refused_in_the_call(
     sqlite: SqliteStore,
 ) -> None:
@@ -765,7 +819,7 @@ class Watching(MemoryStore):
 
 
 async def test_the_whole_state_is_put_together_once_in_fifty_commits() -> None:
-    store = Watching()
+    store = Watching(keep=None)
     workflow = chain(store, "a", "b", "c")
     for _ in range(50):
         await workflow.run("x")

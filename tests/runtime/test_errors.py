@@ -42,6 +42,10 @@ EXAMPLES: list[tuple[WorkflowError, tuple[str, ...]]] = [
         WorkflowBusyError("press", "c42", "r7", 3),
         ("'press'", "'c42'", "r7", "epoch 3", "Await that run", '"supersede"'),
     ),
+    (
+        WorkflowBusyError("press", "c42", "r7", 0),
+        ("run r7", "in this process", "no epoch from the store yet", '"supersede"'),
+    ),
     (ExecutorError("writer", 2, "ValueError: no"), ("'writer'", "superstep 2", "no")),
     (
         ConvergenceError(100, ("a", "b")),
@@ -95,7 +99,7 @@ EXAMPLES: list[tuple[WorkflowError, tuple[str, ...]]] = [
     (CheckpointNotFoundError("press/c42", "c1"), ("'press/c42'", "'c1'", "history()")),
     (
         CheckpointNotFoundError("press/c42", "(any)"),
-        ("'press/c42' has no checkpoint yet", "Run a message"),
+        ("'press/c42' has no checkpoint", "erased", "Run a message"),
     ),
     (
         CheckpointMismatchError("c1", "abc", "def"),
@@ -103,6 +107,8 @@ EXAMPLES: list[tuple[WorkflowError, tuple[str, ...]]] = [
     ),
     (EventLoopError("r7", "its loop is closed"), ("r7", "its loop is closed")),
     (OwnershipLostError("commit", 3, 4), ("commit refused", "epoch 3", "epoch 4")),
+    (OwnershipLostError("start", 0, 4), ("start refused", "no epoch", "epoch 4 owns")),
+    (OwnershipLostError("start", 0, 0), ("no epoch", "another run owns")),
 ]
 ids = [f"{type(error).__name__}-{at}" for at, (error, _) in enumerate(EXAMPLES)]
 
@@ -132,6 +138,10 @@ def test_every_error_can_be_copied(
     error: WorkflowError, _phrases: tuple[str, ...]
 ) -> None:
     assert str(copy.deepcopy(error)) == str(error)
+
+
+def test_no_error_speaks_of_an_epoch_that_there_is_not() -> None:
+    assert [str(error) for error, _ in EXAMPLES if "epoch 0" in str(error)] == []
 
 
 def test_every_class_of_error_stands_in_the_examples_and_in_the_drawn_tree() -> None:

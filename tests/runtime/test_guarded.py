@@ -20,6 +20,7 @@ from tenure.runtime import (
     _driver,
     executor,
     handler,
+    response_handler,
 )
 from tenure.runtime.testing import HeldExecutor, turns
 
@@ -86,6 +87,64 @@ async def test_a_thread_that_outlives_its_timeout_reaches_nobody(
     await workflow.run("y")
     assert dict(workflow.state) == {"attempt": 3}
     assert detector.verdict is Verdict.CLEAN
+
+
+class Slow:
+    """Takes its time while it is copied, and is not copied any further."""
+
+    def __init__(self) -> None:
+        self.go_on = threading.Event()
+
+    def __deepcopy__(self, memo: object) -> "Slow":
+        self.go_on.wait(20)
+        return self
+
+
+class Hasty(Executor):
+    """Its first attempt is timed out in the middle of sending, or of asking."""
+
+    def __init__(self, verb: str) -> None:
+        super().__init__("hasty", timeout=0.05, retry=Retry(attempts=2, wait=0))
+        self.verb = verb
+        self.attempts = 0
+        self.slow = Slow()
+        self.outlived = threading.Event()
+
+    @handler
+    def work(self, message: str, ctx: WorkflowContext[object, str]) -> None:
+        self.attempts += 1
+        if self.attempts == 1:
+            if self.verb == "send":
+                ctx.send_message(self.slow)
+            else:
+                ctx.request_info(self.slow, str)
+            self.outlived.set()
+            return
+        self.slow.go_on.set()
+        self.outlived.wait(20)
+        ctx.yield_output("second attempt")
+
+    @response_handler
+    async def answered(
+        self, question: Slow, answer: str, ctx: WorkflowContext[object, str]
+    ) -> None:
+        await ctx.yield_output(answer)
+
+
+@executor
+async def show(message: object, ctx: WorkflowContext[None, object]) -> None:
+    await ctx.yield_output(message)
+
+
+@pytest.mark.parametrize("verb", ["send", "ask"])
+async def test_what_a_thread_was_about_to_say_in_a_failed_attempt_reaches_nobody(
+    verb: str,
+) -> None:
+    hasty = Hasty(verb)
+    workflow = WorkflowBuilder("w", start=hasty).add_edge(hasty, show).build()
+    result = await workflow.run("x")
+    assert result.outputs == ("second attempt",)
+    assert result.pending_requests == ()
 
 
 class Counted(Executor):
@@ -178,6 +237,59 @@ async def test_a_deadline_ends_a_run_and_keeps_the_supersteps_before_it() -> Non
     assert isinstance(caught.value, TimeoutError)
     assert (caught.value.deadline, caught.value.superstep) == (0.05, 2)
     assert dict(workflow.state) == {"quick": "x"}
+
+
+@pytest.mark.parametrize("store", [None, MemoryStore()])
+async def test_a_deadline_counts_the_wait_for_the_instance(
+    store: MemoryStore | None,
+) -> None:
+    held = HeldExecutor()
+    workflow = WorkflowBuilder("w", start=held, store=store).build()
+    owner = asyncio.create_task(workflow.run("x"))
+    await held.staged["x"].wait()
+    with pytest.raises(DeadlineError, match="before the first superstep"):
+        await workflow.run("y", on_conflict="wait", deadline=0.05)
+    held.released["x"].set()
+    held.released["z"].set()
+    await owner
+    await workflow.run("z")
+    assert dict(workflow.state) == {"x_key": "x", "z_key": "z"}
+
+
+async def test_a_deadline_counts_the_wait_for_a_run_of_another_process() -> None:
+    store, held = MemoryStore(), HeldExecutor()
+    here, there = (
+        WorkflowBuilder("w", start=held, store=store).build() for _ in range(2)
+    )
+    owner = asyncio.create_task(there.run("x"))
+    await held.staged["x"].wait()
+    with pytest.raises(DeadlineError):
+        await here.run("y", on_conflict="wait", deadline=0.05)
+    held.released["x"].set()
+    await owner
+    assert not here.instance("default").busy
+
+
+@pytest.mark.parametrize("deadline", [0, -1])
+async def test_a_deadline_that_has_passed_already_runs_nothing(deadline: float) -> None:
+    @executor
+    async def work(message: str, ctx: WorkflowContext[None, str]) -> None:
+        ctx.set_state("message", message)
+
+    workflow = WorkflowBuilder("w", start=work).build()
+    with pytest.raises(DeadlineError):
+        await workflow.run("x", deadline=deadline)
+    assert dict(workflow.state) == {}
+    assert not workflow.instance("default").busy
+
+
+async def test_a_deadline_that_is_no_number_is_refused_before_the_claim() -> None:
+    workflow = WorkflowBuilder("w", start=HeldExecutor()).build()
+    with pytest.raises(ValueError, match="deadline=nan"):
+        workflow.run("x", deadline=float("nan"))
+    with pytest.raises(TypeError):
+        workflow.stream("x", deadline="soon")  # type: ignore[arg-type]
+    assert workflow.instance("default").owner.epoch == 0
 
 
 async def test_a_deadline_is_told_from_a_timeout_of_an_executor() -> None:

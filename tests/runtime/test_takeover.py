@@ -191,8 +191,10 @@ async def test_an_epoch_is_known_once_the_store_has_answered(store: Store) -> No
     instance = workflow.instance("default")
     assert instance.busy
     assert (handle.epoch, instance.owner.epoch) == (0, 0)
-    with pytest.raises(WorkflowBusyError):
+    with pytest.raises(WorkflowBusyError, match="no epoch from the store") as caught:
         workflow.run("b")
+    assert caught.value.owner == handle.run_id
+    assert caught.value.epoch == 0
     gate.set()
     assert (await handle).epoch == 1
     assert instance.owner.epoch == 1

@@ -62,4 +62,9 @@ class Branch:
     checkpoint_id: str | None = None
 
 
-Beginning = FreshMessage | Responses | Withdrawal | Resumption | Branch
+@dataclass(frozen=True, slots=True)
+class Erasure:
+    """Nothing: all that the instance holds is to go."""
+
+
+Beginning = FreshMessage | Responses | Withdrawal | Resumption | Branch | Erasure

@@ -295,13 +295,53 @@ class Store(Protocol):
             checkpoint_id: The checkpoint; the newest one if `None`.
 
         Raises:
-            CheckpointNotFoundError: There is none of that id, or none at all.
+            CheckpointNotFoundError: There is none of that id, any more or ever, or none
+                at all.
             CheckpointError: It cannot be read. Another one is never returned instead.
         """
         ...
 
     def history(self, instance: str) -> Awaitable[Sequence[CheckpointInfo]]:
-        """Return all checkpoints of an instance, the newest first."""
+        """Return the checkpoints of an instance that are kept, the newest first."""
+        ...
+
+    def prune(self, instance: str, keep: int) -> Awaitable[int]:
+        """Remove all checkpoints but the newest ones.
+
+        What is kept is read as before, and whoever owns the instance goes on. It may go
+        in steps, the oldest first, each of them atomic and short, so that nobody's
+        commit waits for long.
+
+        Args:
+            instance: Workflow and key, as one name.
+            keep: How many are kept, one at least: the newest never goes.
+
+        Returns:
+            How many were removed.
+
+        Raises:
+            ValueError: `keep` is less than one.
+            CheckpointError: The store cannot be used, or one that is kept cannot be
+                read; whatever is left of the others is as it was.
+        """
+        ...
+
+    def erase(self, instance: str, run_id: RunId, epoch: Epoch) -> Awaitable[None]:
+        """Remove all checkpoints of an instance, and give it back, if the run owns it.
+
+        Who owned it, in which epoch, and how many commits it has had stay: the next
+        claim goes on counting.
+
+        Args:
+            instance: Workflow and key, as one name.
+            run_id: Who owns it.
+            epoch: Its epoch.
+
+        Raises:
+            OwnershipLostError: Another run owns the instance: nothing is removed.
+            CheckpointError: The store cannot be used; or all is removed, and bytes of
+                it are still where the store keeps them.
+        """
         ...
 
     def check(self, value: object, what: str) -> None:

@@ -11,6 +11,7 @@ from tenure.runtime._ledger import Page
 
 if TYPE_CHECKING:
     from tenure.runtime._executor import Executor
+    from tenure.runtime._run import Buffer
 
 S = TypeVar("S", contravariant=True)
 W = TypeVar("W", contravariant=True)
@@ -115,6 +116,11 @@ class WorkflowContext(ABC, Generic[S, W]):
     def _request(self, data: Any, response_type: Any) -> None:  # noqa: ANN401
         """Put a question to the outside."""
 
+    @property
+    @abstractmethod
+    def buffer(self) -> "Buffer | None":
+        """Where the run's consumer reads events; the engine's own use."""
+
     @abstractmethod
     def _check_kept(self, value: Any, what: str) -> None:  # noqa: ANN401
         """Refuse a value that the instance's store cannot hold."""
@@ -174,6 +180,8 @@ class WorkflowContext(ABC, Generic[S, W]):
         """
         name = key if type(key) is str else _name(key)
         if self._kept:
+            if not name.isascii():
+                self._check_kept(name, f"state key {name!r}")
             self._check_kept(value, f"state key {name!r}")
         if type(value) not in IMMUTABLE:
             value = isolate(value, f"state key {name!r}")
@@ -255,7 +263,8 @@ class WorkflowContext(ABC, Generic[S, W]):
     def yield_output(self, value: W) -> Awaitable[None]:
         """Hand an output to the run's consumer, at once.
 
-        Awaiting it waits while a stream's buffer is full. An output does not wait for
+        Awaiting it waits while a stream's buffer is full; in the worker thread of a
+        plain `def` executor the call itself does. An output does not wait for
         the superstep: if that fails, the consumer has had the output all the same.
 
         Args:

@@ -6,7 +6,7 @@ from tenure.instrumentation.operations import DiscardCause, Outcome
 from tenure.runtime import _spawn
 from tenure.runtime._claiming import Heartbeat, claim_in_store, give_back
 from tenure.runtime._entry import enter_from_store, enter_without_store
-from tenure.runtime._events import ExecutorFailed, RunEnded, RunFailed, RunStarted
+from tenure.runtime._events import ExecutorFailed, RunFailed, RunStarted
 from tenure.runtime._run import Run
 from tenure.runtime._superstep import Supersteps
 from tenure.runtime.errors import (
@@ -95,6 +95,8 @@ async def _go(run: Run) -> None:
     if run.deadline is None:
         await _go_on(run)
         return
+    if run.deadline <= 0:
+        raise DeadlineError(run.deadline, run.index)
     deadline = _Deadline(run, run.deadline)
     try:
         await _go_on(run)
@@ -243,10 +245,9 @@ def _tell_consumer(run: Run, outcome: Outcome, error: BaseException | None) -> N
         run.note(
             ExecutorFailed, error.superstep, error.executor, error.__cause__ or error
         )
-    if error is not None and outcome is Outcome.FAILED:
-        run.note(RunFailed, error)
-    else:
-        awaited = {one.begun_by for one in run.requests.values()}
-        run.note(RunEnded, outcome, run.mailbox.undelivered(awaited))
+    if error is None or outcome is not Outcome.FAILED:
+        run.tell_end(outcome)
+        return
+    run.note(RunFailed, error)
     if run.buffer is not None:
         run.buffer.close()

@@ -1,16 +1,19 @@
 """How a run enters: what its mailbox holds before the first superstep."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 
+from tenure.runtime._answers import finished
 from tenure.runtime._beginning import (
     Branch,
+    Erasure,
     FreshMessage,
     Responses,
     Resumption,
     Withdrawal,
 )
 from tenure.runtime._change import UNCHANGED, Change
-from tenure.runtime._checkpoint import CheckpointKind, Standing, Store
+from tenure.runtime._checkpoint import EMPTY, CheckpointKind, Standing, Store
 from tenure.runtime._dispatch import Dispatch
 from tenure.runtime._keeper import (
     Keeper,
@@ -18,11 +21,16 @@ from tenure.runtime._keeper import (
     give_back_snapshots,
     save_snapshots,
 )
+from tenure.runtime._keys import DELETED
 from tenure.runtime._mailbox import Delivery
 from tenure.runtime._requests import Answer, answers_to, find_requests
 from tenure.runtime._run import Run
 from tenure.runtime._saving import save
-from tenure.runtime.errors import CheckpointError, CheckpointNotFoundError
+from tenure.runtime.errors import (
+    CheckpointError,
+    CheckpointNotFoundError,
+    OwnershipLostError,
+)
 
 
 def enter_without_store(run: Run) -> None:
@@ -53,6 +61,8 @@ async def enter_from_store(run: Run, dispatches: Mapping[str, Dispatch]) -> None
             await _go_back(run, keeper, checkpoint_id, dispatches)
         case Branch(source, checkpoint_id):
             await _branch_off(run, keeper, source, checkpoint_id, dispatches)
+        case Erasure():
+            await _erase(run, keeper)
         case _:
             await _go_on(run, keeper, dispatches)
     run.requests = run.instance.requests
@@ -75,6 +85,8 @@ def _enter(run: Run, store: Store | None) -> Change:
         case Withdrawal(ids):
             find_requests(ids, requests)
             return Change(settled=tuple(ids))
+        case Erasure():
+            return _all_gone(run)
         case _:
             pass
     return UNCHANGED
@@ -101,7 +113,7 @@ async def _go_on(run: Run, keeper: Keeper, dispatches: Mapping[str, Dispatch]) -
         holding.empty(run)
     elif run.head is not None and not holding.reflects(run.head):
         answering = isinstance(run.beginning, Responses)
-        restored = await keeper.restore(run.head, strict=answering)
+        restored = await _restored(run, keeper, run.head, strict=answering)
         holding.replace(run, restored)
         # What belongs to a run is made anew for each; what they share goes on.
         shared = {
@@ -129,12 +141,12 @@ async def _go_back(
     wanted = checkpoint_id or run.head
     if wanted is None:
         raise CheckpointNotFoundError(keeper.name, "(any)")
-    restored = await keeper.restore(wanted, strict=True)
+    restored = await _restored(run, keeper, wanted, strict=True)
     run.instance.replace(run, restored)
     await _take_over(run, restored, dispatches)
     _refill(run, restored.checkpoint.standing)
     if wanted != run.head:
-        run.head = wanted
+        run.previous, run.head = run.head, wanted
         await _save(run, keeper, "restore", dispatches)
 
 
@@ -155,6 +167,58 @@ async def _branch_off(
         await _save(run, keeper, "fork", dispatches)
     finally:
         run.mailbox.take()
+
+
+async def _erase(run: Run, keeper: Keeper) -> None:
+    """Remove all that an instance holds, in the store first, then in memory.
+
+    Nothing is read, so that what cannot be read can be removed.
+    """
+    run.check()
+    try:
+        _, interruption = await finished(
+            keeper.store.erase(keeper.name, run.run_id, run.epoch)
+        )
+    except CheckpointError:
+        # All may be gone even so, with bytes of it left behind.
+        with suppress(CheckpointError):
+            if not await keeper.store.history(keeper.name):
+                _forget(run)
+        raise
+    run.final = True
+    _forget(run)
+    if interruption is not None:
+        raise interruption
+
+
+def _forget(run: Run) -> None:
+    """Hold nothing any more, because the store does not; no await in here."""
+    run.head = None
+    run.instance.unsaved = EMPTY
+    run.instance.commit(run, _all_gone(run))
+
+
+def _all_gone(run: Run) -> Change:
+    """Return the change that leaves nothing of what the instance holds."""
+    holding = run.instance
+    writes = dict.fromkeys(holding.state_values, DELETED)
+    return Change(writes, settled=tuple(holding.requests))
+
+
+async def _restored(
+    run: Run, keeper: Keeper, checkpoint_id: str, *, strict: bool
+) -> Restored:
+    """Load a checkpoint of the run's own instance."""
+    try:
+        return await keeper.restore(checkpoint_id, strict=strict)
+    except CheckpointNotFoundError as exc:
+        if checkpoint_id != run.head:
+            raise
+        # The newest is never pruned: others have gone on from it, and pruned then.
+        if not await keeper.store.extend(keeper.name, run.run_id, run.epoch):
+            raise OwnershipLostError("restore", run.epoch, 0) from exc
+        problem = f"checkpoint {checkpoint_id!r} cannot be read"
+        raise CheckpointError(problem, "it is the newest, and not there") from exc
 
 
 async def _save(

@@ -253,26 +253,30 @@ class Holding:
         with self._lock:
             if self._confirmed is not run:
                 raise OwnershipLostError("restore", run.epoch, self._newest.epoch)
-            self._state.replace({})
-            self.requests, self.unsaved, self._head = EMPTY, EMPTY, None
-            self.collected = ()
+            self._hold_nothing()
 
-    def refresh(self, restored: Restored, since: str | None) -> bool:
+    def refresh(self, restored: Restored | None, since: str | None) -> None:
         """Hold what the store has, for nobody, if nothing has changed meanwhile.
 
         Args:
-            restored: What the store has.
+            restored: What the store has; `None` if it has nothing.
             since: The memory's head when the store was asked.
-
-        Returns:
-            Whether the memory reflects it now.
         """
         with self._lock:
-            if self._current is None and self._head == since:
-                new = restored.checkpoint.checkpoint_id != since
-                self._hold(restored)
-                self._looked_up = self._looked_up or new
-            return self._head == restored.checkpoint.checkpoint_id
+            found = restored and restored.checkpoint.checkpoint_id
+            # Where nothing is new, the memory may hold what the store failed to keep.
+            if self._current is not None or self._head != since or found == since:
+                return
+            if restored is None:
+                self._hold_nothing()
+                return
+            self._hold(restored)
+            self._looked_up = True
+
+    def _hold_nothing(self) -> None:
+        self._state.replace({})
+        self.requests, self.unsaved, self._head = EMPTY, EMPTY, None
+        self.collected = ()
 
     def _hold(self, restored: Restored) -> None:
         self._state.replace(restored.state)
@@ -442,3 +446,4 @@ class Holding:
             run.error = OwnershipLostError("start", run.epoch, run.successor.epoch)
         self.release(run, run.outcome)
         run.voice.ended(run.outcome)
+        run.tell_end(run.outcome)

@@ -37,13 +37,23 @@ from tenure.runtime.errors import (
 class Invocation(WorkflowContext[Any, Any]):
     """The engine's side of a context: one executor handling one message."""
 
-    __slots__ = ("_at", "_executor_id", "_request_id", "_run", "_span", "_turn")
+    __slots__ = (
+        "_at",
+        "_executor_id",
+        "_request_id",
+        "_run",
+        "_span",
+        "_threaded",
+        "_turn",
+    )
 
     def __init__(self, run: Run, turn: Turn, span: Span | None) -> None:
         page = turn.page
         self._over = False
         self._kept = run.instance.values is not None
         self._request_id: str | None = None
+        # Whether a thread of ours runs the handler: then it may wait, as a task awaits.
+        self._threaded = False
         self._page = page
         self._run: Final = run
         self._turn: Final = turn
@@ -120,6 +130,10 @@ class Invocation(WorkflowContext[Any, Any]):
         """Take note which request it answers."""
         self._request_id = answer.request.request_id
 
+    def use_thread(self) -> None:
+        """Take note that the handler runs in a worker thread."""
+        self._threaded = True
+
     def end(self) -> None:
         """Take no more: a task or thread that outlives the invocation comes late."""
         self._over = True
@@ -179,23 +193,28 @@ class Invocation(WorkflowContext[Any, Any]):
                 )
 
     def _send(self, message: Any, target: str | None) -> None:  # noqa: ANN401
+        turn = self._turn
+        # This attempt's, looked up before it is asked whether that is over: in a thread
+        # the next attempt may begin while the message is copied.
+        sent = turn.sent
         if self.late:
             self._late(LateKind.SEND)
             return
-        turn, keeper = self._turn, self._run.instance.keeper
+        keeper = self._run.instance.keeper
         # A message of a sub-workflow is handled before anything is saved.
         if keeper is not None:
             keeper.store.check(message, f"message of {self._executor_id!r}")
         admitted = turn.router.admit(message, target)
-        turn.sent.append(Sent(admitted, target, self._sources(), turn.begun_by))
+        sent.append(Sent(admitted, target, self._sources(), turn.begun_by))
 
     def _request(self, data: Any, response_type: Any) -> None:  # noqa: ANN401
+        raised = self._turn.raised  # as in `_send`
         if self.late:
             self._late(LateKind.SEND)
             return
         self._check_request(data, response_type)
         what = f"request of {self._executor_id!r}"
-        self._turn.raised.append(
+        raised.append(
             PendingRequest(
                 secrets.token_hex(8),
                 self._executor_id,
@@ -252,6 +271,8 @@ class Invocation(WorkflowContext[Any, Any]):
         if loop is not None and loop is not _spawn.running_loop():
             # A worker thread: the consumer is woken in its own loop only.
             _spawn.call_soon(loop, partial(self._yield, value))
+            if self._threaded and run.buffer is not None:
+                _spawn.wait_for(loop, run.buffer.room)
             return DONE
         self._yield(value)
         if run.buffer is not None and run.buffer.full:

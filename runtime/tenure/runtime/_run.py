@@ -13,7 +13,7 @@ from tenure.runtime import _spawn
 from tenure.runtime._beginning import Beginning
 from tenure.runtime._checkpoint import EMPTY, PendingRequest
 from tenure.runtime._epoch import Epoch, RunId, new_run_id
-from tenure.runtime._events import WorkflowEvent
+from tenure.runtime._events import RunEnded, WorkflowEvent
 from tenure.runtime._ledger import Ledger
 from tenure.runtime._mailbox import Mailbox
 from tenure.runtime._ownership import NOBODY
@@ -136,6 +136,7 @@ class Run:
         "owner",
         "policy",
         "position",
+        "previous",
         "rank",
         "requests",
         "run_id",
@@ -180,9 +181,11 @@ class Run:
         self.policy = "reject"
         # What it had staged when it was fenced, until somebody has told of that.
         self.swept: dict[str, int] | None = None
-        # With a store: the checkpoint that it follows, how many commits came before,
+        # With a store: the checkpoint that it follows, the one that its claim had found
+        # if it went back from there and has yet to tell, how many commits came before,
         # whether the store has refused it, and whether it has given the instance back.
         self.head: str | None = None
+        self.previous: str | None = None
         self.position = 0
         self.lost = False
         self.final = False
@@ -305,6 +308,13 @@ class Run:
             self.buffer.put(entry)
         if self.forward is not None:
             self.forward(kind(self.run_id, self.epoch, self._seq, *facts))
+
+    def tell_end(self, outcome: Outcome) -> None:
+        """Tell the consumer how the run has ended, and that nothing follows."""
+        awaited = {one.begun_by for one in self.requests.values()}
+        self.note(RunEnded, outcome, self.mailbox.undelivered(awaited))
+        if self.buffer is not None:
+            self.buffer.close()
 
     def result(self) -> RunResult:
         """Return what the run has brought.

@@ -12,7 +12,8 @@ class WorkflowBusyError(RunError):
         workflow: Name of the workflow.
         instance: Key of the instance.
         owner: Identity of the run that owns it.
-        epoch: That run's epoch; 0 if a store has yet to give it one.
+        epoch: That run's epoch; 0 if it has claimed in this process only, and the
+            store has yet to give it one.
     """
 
     def __init__(self, workflow: str, instance: str, owner: str, epoch: int) -> None:
@@ -23,9 +24,12 @@ class WorkflowBusyError(RunError):
         self.epoch = epoch
 
     def __str__(self) -> str:
+        owns = f"(epoch {self.epoch}) owns it"
+        if not self.epoch:
+            owns = "has claimed it in this process, and has no epoch from the store yet"
         return (
             f"workflow {self.workflow!r}, instance {self.instance!r}: run {self.owner} "
-            f"(epoch {self.epoch}) owns it. Await that run, close its stream, or pass "
+            f"{owns}. Await that run, close its stream, or pass "
             f'on_conflict="wait" or on_conflict="supersede"'
         )
 
@@ -270,7 +274,8 @@ class StateTypeError(RunError, TypeError):
 
     Args:
         what: What the value is for, such as `state key 'cart'`.
-        value_type: The type that is not registered.
+        value_type: The type that is not registered, or what it is besides its type that
+            cannot be held.
         remedy: What to do, if it is not to register the type.
     """
 
@@ -281,11 +286,12 @@ class StateTypeError(RunError, TypeError):
         self.remedy = remedy
 
     def __str__(self) -> str:
-        default = f"Use plain data, or call register_state_type({self.value_type})"
-        return (
-            f"{self.what}: checkpoints cannot hold a value of type {self.value_type}. "
-            f"{self.remedy or default}"
-        )
+        problem = f"{self.what}: checkpoints cannot hold a value of type"
+        remedy = self.remedy
+        if not remedy and " " not in self.value_type:
+            kind = self.value_type
+            remedy = f"Use plain data, or call register_state_type({kind})"
+        return f"{problem} {self.value_type}" + (f". {remedy}" if remedy else "")
 
 
 class RunNotFoundError(RunError, LookupError):

@@ -67,7 +67,9 @@ async def save(
             checkpoint.checkpoint_id,
             checkpoint.parent_id,
             dict.fromkeys(snapshots, int(run.epoch)),
+            previous=run.previous,
         )
+    run.previous = None
     return interruption
 
 

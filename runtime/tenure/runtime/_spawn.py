@@ -9,6 +9,7 @@ runs in these tasks as in any others.
 
 import asyncio
 import contextvars
+import threading
 from collections.abc import (
     Awaitable,
     Callable,
@@ -24,6 +25,9 @@ R = TypeVar("R")
 CANCELLED: Final = asyncio.CancelledError
 Loop = asyncio.AbstractEventLoop
 Task = asyncio.Task
+
+_LOOK: Final = 0.5
+"""Seconds after which a thread that waits looks whether the loop still runs."""
 
 # Invariant: holds every task of a live run. The loop itself keeps tasks weakly, so a
 # run that only waits for its own objects would otherwise be collected as garbage.
@@ -125,6 +129,28 @@ def take_back_cancellations(count: int) -> None:
     for _ in range(count):
         assert task is not None
         task.uncancel()
+
+
+def wait_for(loop: Loop, condition: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Wait in a thread of one's own, while `loop` waits on its behalf.
+
+    A loop that has stopped ends it: nobody would ever wake the thread.
+
+    Args:
+        loop: The loop of another thread.
+        condition: What it waits for.
+    """
+    met = threading.Event()
+
+    async def wait() -> None:
+        try:
+            await condition()
+        finally:
+            met.set()
+
+    if loop.is_running() and call_soon(loop, lambda: start_errand(wait())):
+        while not met.wait(_LOOK) and loop.is_running():
+            pass
 
 
 async def let_others_run() -> None:

@@ -54,7 +54,7 @@ class RunStream:
 
     @property
     def epoch(self) -> Epoch:
-        """Epoch of the run; 0 while it waits for its turn."""
+        """Epoch of the run; 0 while it waits for its turn, or for its store."""
         return self._run.epoch
 
     def result(self) -> RunResult:

@@ -272,6 +272,7 @@ async def _call(
     if handler.is_async:
         await handler.call(*arguments)
         return
+    context.use_thread()
     returned = await to_thread.run_sync(
         handler.call, *arguments, abandon_on_cancel=True
     )

@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
+import msgspec
+
 from tenure.runtime._checkpoint import (
     Checkpoint,
     CheckpointKind,
@@ -18,7 +20,7 @@ from tenure.runtime._checkpoint import (
 from tenure.runtime._codec import decode, lower, pack
 from tenure.runtime._epoch import Epoch, RunId
 from tenure.runtime._types import describe
-from tenure.runtime.errors import CheckpointError
+from tenure.runtime.errors import CheckpointError, StateTypeError
 
 FORMAT: Final = 1
 """Version of what is written here."""
@@ -124,6 +126,51 @@ def checkpoint_of(
     except (AttributeError, KeyError, TypeError, ValueError) as exc:
         reason = f"it is damaged: {type(exc).__name__}: {exc}"
         raise CheckpointError(f"{name} cannot be read", reason) from exc
+
+
+def joined(changes: Sequence[bytes], position: int) -> bytes:
+    """Return the whole state that changes lead to, for the newest of them to hold.
+
+    Values stay the bytes that they are: nothing is built, so no type has to be known.
+
+    Args:
+        changes: As in `checkpoint_of`.
+        position: That of the newest, for the error.
+
+    Raises:
+        CheckpointError: They cannot be read.
+    """
+    try:
+        whole = _read_whole(changes[-1])
+        for change in map(_read_part, reversed(changes[:-1])):
+            whole.state.update(change.writes)
+            for key in change.deleted:
+                whole.state.pop(key, None)
+            whole.changed, whole.deleted = list(change.writes), change.deleted
+        return pack(whole, "state")
+    except (msgspec.MsgspecError, StateTypeError) as exc:
+        raise CheckpointError(
+            f"the checkpoint at position {position} cannot be made whole", str(exc)
+        ) from exc
+
+
+class _Whole(msgspec.Struct):
+    """A change that holds the whole state, its values as they are."""
+
+    state: dict[str, msgspec.Raw]
+    changed: list[str]
+    deleted: list[str]
+
+
+class _Part(msgspec.Struct):
+    """A change that holds what changed only, its values as they are."""
+
+    writes: dict[str, msgspec.Raw]
+    deleted: list[str]
+
+
+_read_whole: Final = msgspec.msgpack.Decoder(_Whole).decode
+_read_part: Final = msgspec.msgpack.Decoder(_Part).decode
 
 
 def _state(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,40 +19,41 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 from urllib.parse import quote
 
+from tenure.runtime import _spawn
 from tenure.runtime._answers import Inline, Worker
-from tenure.runtime._checkpoint import (
-    Checkpoint,
-    CheckpointInfo,
-    Claimed,
-    Held,
-    position_in,
-)
+from tenure.runtime._checkpoint import Checkpoint, CheckpointInfo, Claimed, Held
 from tenure.runtime._codec import check_value
+from tenure.runtime._endings import watch_endings
 from tenure.runtime._epoch import Epoch, RunId
-from tenure.runtime.errors import (
-    CheckpointError,
-    CheckpointNotFoundError,
-    OwnershipLostError,
-)
-from tenure.runtime.stores._bodies import Body, Chain, body_of, checkpoint_of
+from tenure.runtime.errors import CheckpointError, OwnershipLostError
+from tenure.runtime.stores._bodies import Body, Chain, body_of
 from tenure.runtime.stores._files import (
     Connections,
+    Snapshot,
     Transaction,
     close_all,
     file_id,
+    finish,
     identity,
     open_file,
 )
 from tenure.runtime.stores._owners import expect, held_by_another, refuse_overtaken
+from tenure.runtime.stores._pruning import (
+    give_back,
+    remove_all,
+    remove_some,
+    remove_step,
+    scrub,
+)
+from tenure.runtime.stores._reading import read_checkpoint
+from tenure.runtime.stores._retention import check_keep, is_due, oldest_kept
 from tenure.runtime.stores._statements import (
     CLAIM,
     EXTEND,
     FENCE,
-    FIND,
     HISTORY,
     KEEP,
     ROW,
-    SEARCH,
 )
 
 _OPEN: Final = 256
@@ -85,6 +86,8 @@ class SqliteStore:
         blocking: Whether the event loop waits for the disk, instead of a thread that
             does so on its behalf: a tenth of a millisecond less for each superstep, in
             which the loop does nothing else. For scripts and batch jobs, not servers.
+        keep: How many of an instance's newest checkpoints are kept at least; all by
+            default. Older ones go now and then, so that there are never many more.
     """
 
     def __init__(
@@ -94,21 +97,25 @@ class SqliteStore:
         lease: float = 30.0,
         patience: float = 5.0,
         blocking: bool = False,
+        keep: int | None = None,
     ) -> None:
+        check_keep(keep)
         self._directory: Final = Path(directory)
         self._directory.mkdir(parents=True, exist_ok=True)
         self.id: Final = identity(self._directory / "store-id")
         self.lease: Final = lease
+        self.keep: Final = keep
         self._patience: Final = patience
         self._blocking: Final = blocking
         self._process = os.getpid()
         self._worker = self._new_worker()
         # Used by the worker thread only.
         self._connections: Connections = OrderedDict()
-        self._files: Final[dict[str, tuple[int, int] | None]] = {}
+        self._files: Final[dict[str, tuple[Path, tuple[int, int] | None]]] = {}
         # Replaced as a whole; written by the worker thread only.
         self._chains: OrderedDict[str, Chain] = OrderedDict()
-        self._finalizer = weakref.finalize(self, close_all, self._connections)
+        self._finalizer = self._new_finalizer()
+        watch_endings()
 
     def path_of(self, instance: str) -> Path:
         """Return the file of an instance.
@@ -118,9 +125,9 @@ class SqliteStore:
         """
         # The digest tells apart what a file system does not, such as upper and lower
         # case, and what is cut off.
-        digest = hashlib.sha256(instance.encode()).hexdigest()[:12]
-        name = quote(instance, safe=" ")[:_NAME].rstrip("%. ")
-        return self._directory / f"{name}-{digest}.sqlite3"
+        digest = hashlib.sha256(instance.encode(errors="surrogatepass")).hexdigest()
+        name = quote(instance, safe=" ", errors="replace")[:_NAME].rstrip("%. ")
+        return self._directory / f"{name}-{digest[:12]}.sqlite3"
 
     def claim(
         self,
@@ -172,13 +179,22 @@ class SqliteStore:
         until = None if final else time.time() + self.lease
         fence = _fence(instance, checkpoint, body, until)
         kept = _kept(checkpoint, body)
+        size = len(body.change) + len(body.standing)
+        keep = self.keep if is_due(checkpoint.position, size) else None
 
         def commit(base: sqlite3.Connection) -> None:
+            if not self._is_there(instance):
+                reason = "it was removed or replaced while it was in use"
+                raise CheckpointError(
+                    f"{self.path_of(instance)} cannot be used", reason
+                )
             with Transaction(base):
                 if base.execute(FENCE, fence).rowcount != 1:
                     owner = _epoch(base, instance)
                     raise OwnershipLostError("commit", checkpoint.epoch, owner)
                 base.execute(KEEP, kept)
+                if keep is not None:
+                    remove_some(base, oldest_kept(checkpoint.position, keep))
             self._note(instance, body.chain)
 
         return self._ask(instance, commit)
@@ -205,19 +221,9 @@ class SqliteStore:
         """See `Store.load`."""
 
         def load(base: sqlite3.Connection) -> tuple[Checkpoint, dict[str, Any]]:
-            wanted = checkpoint_id
-            if wanted is None:
-                row = base.execute(ROW, (instance,)).fetchone()
-                wanted = None if row is None else row[6]
-            found = None if wanted is None else _found(base, wanted)
-            if found is None:
-                if wanted is not None and checkpoint_id is None:
-                    raise CheckpointError(
-                        f"checkpoint {wanted!r} of {instance!r} cannot be read",
-                        "it is the newest one, and it is not there",
-                    )
-                raise CheckpointNotFoundError(instance, wanted or "(any)")
-            return _assembled(base, found)
+            base = self._that_is_there(instance, base)
+            with Snapshot(base):
+                return read_checkpoint(base, instance, checkpoint_id)
 
         return self._ask(instance, load)
 
@@ -225,6 +231,7 @@ class SqliteStore:
         """See `Store.history`."""
 
         def history(base: sqlite3.Connection) -> Sequence[CheckpointInfo]:
+            base = self._that_is_there(instance, base)
             return [
                 CheckpointInfo(row[0], row[1], RunId(row[2]), Epoch(row[3]), *row[4:])
                 for row in base.execute(HISTORY)
@@ -232,12 +239,48 @@ class SqliteStore:
 
         return self._ask(instance, history)
 
+    async def prune(self, instance: str, keep: int) -> int:
+        """See `Store.prune`.
+
+        What it frees goes back to the file system if what is left is small, and is used
+        again otherwise.
+        """
+        check_keep(keep)
+
+        def newest(base: sqlite3.Connection) -> int:
+            row = base.execute(ROW, (instance,)).fetchone()
+            return 0 if row is None else row[5]
+
+        def step(base: sqlite3.Connection) -> int:
+            return remove_step(base, kept)
+
+        kept = oldest_kept(await self._ask(instance, newest), keep)
+        removed = 0
+        while more := await self._ask(instance, step):
+            removed += more
+            await _spawn.let_others_run()
+        if removed:
+            await self._ask(instance, lambda base: give_back(base, self._patience))
+        return removed
+
+    def erase(self, instance: str, run_id: RunId, epoch: Epoch) -> Awaitable[None]:
+        """See `Store.erase`. Nothing of it is left in the file, nor in its log."""
+
+        def erase(base: sqlite3.Connection) -> None:
+            if not remove_all(base, instance, run_id, epoch):
+                raise OwnershipLostError("erase", epoch, _epoch(base, instance))
+            self._note(instance, Chain(None, 0, 0, 0))
+            scrub(base, instance)
+
+        return self._ask(instance, erase)
+
     def check(self, value: object, what: str) -> None:
         """See `Store.check`."""
         check_value(value, what)
 
     async def aclose(self) -> None:
         """Close all files; the store opens them again when it is asked."""
+        self._mind_forks()
         await self._worker.ask(lambda: close_all(self._connections))
 
     async def __aenter__(self) -> Self:
@@ -254,13 +297,12 @@ class SqliteStore:
     def _ask(
         self, instance: str, question: Callable[[sqlite3.Connection], R]
     ) -> Awaitable[R]:
-        if self._process != os.getpid():
-            self._begin_anew()
+        self._mind_forks()
 
         def answer() -> R:
             try:
                 return question(self._connection(instance))
-            except sqlite3.Error as exc:
+            except (sqlite3.Error, OSError, UnicodeEncodeError) as exc:
                 raise CheckpointError(
                     f"{self.path_of(instance)} cannot be used",
                     f"{type(exc).__name__}: {exc}",
@@ -271,18 +313,25 @@ class SqliteStore:
     def _new_worker(self) -> Worker | Inline:
         return Inline() if self._blocking else Worker("tenure-sqlite")
 
-    def _begin_anew(self) -> None:
+    def _new_finalizer(self) -> "weakref.finalize[..., Any]":
+        return weakref.finalize(
+            self, finish, self._process, self._worker, self._connections
+        )
+
+    def _mind_forks(self) -> None:
         """Use nothing that was open when this process was forked off.
 
         SQLite's connections must not be carried over, not even to be closed; a worker
         thread is not there in a fork.
         """
+        if self._process == os.getpid():
+            return
         self._process = os.getpid()
         self._finalizer.detach()
         _inherited.append(self._connections)
         self._connections, self._chains = OrderedDict(), OrderedDict()
         self._worker = self._new_worker()
-        self._finalizer = weakref.finalize(self, close_all, self._connections)
+        self._finalizer = self._new_finalizer()
 
     def _connection(self, instance: str) -> sqlite3.Connection:
         known = self._connections.get(instance)
@@ -292,7 +341,7 @@ class SqliteStore:
         path = self.path_of(instance)
         made = open_file(path, self._patience)
         self._connections[instance] = made
-        self._files[instance] = file_id(path)
+        self._files[instance] = path, file_id(path)
         if len(self._connections) > _OPEN:
             oldest, unused = self._connections.popitem(last=False)
             unused.close()
@@ -307,11 +356,15 @@ class SqliteStore:
         A file that was removed or replaced lives on for whoever has it open, and nobody
         else would ever see what is written there.
         """
-        known = self._files.get(instance)
-        if known is not None and known == file_id(self.path_of(instance)):
+        if self._is_there(instance):
             return base
         self._connections.pop(instance).close()
         return self._connection(instance)
+
+    def _is_there(self, instance: str) -> bool:
+        """Say whether the file that is open is the one that is there now."""
+        path, known = self._files[instance]
+        return known is not None and known == file_id(path)
 
     def _note(self, instance: str, chain: Chain) -> None:
         self._chains[instance] = chain
@@ -353,40 +406,3 @@ def _kept(checkpoint: Checkpoint, body: Body) -> tuple[Any, ...]:
         body.change,
         body.standing,
     )
-
-
-def _found(base: sqlite3.Connection, checkpoint_id: str) -> Sequence[Any] | None:
-    """Return the row of a checkpoint, at the place that its id says if it says one."""
-    place = position_in(checkpoint_id)
-    row: Sequence[Any] | None = base.execute(FIND, (place, checkpoint_id)).fetchone()
-    if row is None:
-        row = base.execute(SEARCH, (checkpoint_id,)).fetchone()
-    return row
-
-
-def _assembled(
-    base: sqlite3.Connection, row: Sequence[Any]
-) -> tuple[Checkpoint, dict[str, Any]]:
-    """Return the checkpoint of `row`, with its ancestors back to a whole state."""
-    position, checkpoint_id, parent, run_id, epoch, superstep, kind = row[:7]
-    is_full, change, standing = row[7:]
-    facts = {
-        "checkpoint_id": checkpoint_id,
-        "parent_id": parent,
-        "run_id": run_id,
-        "epoch": epoch,
-        "position": position,
-        "superstep": superstep,
-        "kind": kind,
-    }
-    changes = [change]
-    while not is_full:
-        ancestor = None if parent is None else _found(base, parent)
-        if ancestor is None:
-            raise CheckpointError(
-                f"checkpoint {checkpoint_id!r} cannot be read",
-                f"its ancestor {parent!r} is not there",
-            )
-        parent, is_full, change = ancestor[2], ancestor[7], ancestor[8]
-        changes.append(change)
-    return checkpoint_of(facts, standing, changes)
