@@ -1,7 +1,7 @@
 """The public face as its users write it: checked by mypy and pyright, never run."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, assert_type
+from typing import Any, Literal, assert_type
 
 from tenure.runtime import (
     Case,
@@ -144,7 +144,6 @@ class Asker(Executor):
         await ctx.request_info(draft, list[Form])
         await ctx.request_info(draft, dict[str, list[Form | None]])
         await ctx.request_info(draft, Literal["yes", "no"])
-        await ctx.request_info(draft, Annotated[int, "positive"])
         await ctx.request_info(draft, None)
 
     @response_handler
