@@ -161,7 +161,7 @@ class MemoryStore:
         """See `Store.extend`."""
         kept = self._instances.get(instance, _Kept())
         owns = (kept.epoch, kept.run_id) == (epoch, run_id)
-        if owns:
+        if owns and kept.heard is not None:
             kept.heard = None if final else time.monotonic()
         return Known(owns)
 
@@ -174,7 +174,9 @@ class MemoryStore:
         found = None if wanted is None else kept.checkpoints.get(wanted)
         if found is None:
             raise CheckpointNotFoundError(instance, checkpoint_id or "(any)")
-        return Known((_own(found), kept.state_at(found)))
+        what = f"checkpoint {found.checkpoint_id}"
+        own = replace(_own(found), writes=isolate(dict(found.writes), what))
+        return Known((own, isolate(kept.state_at(found), what)))
 
     def history(self, instance: str) -> Awaitable[Sequence[CheckpointInfo]]:
         """See `Store.history`."""
@@ -226,7 +228,7 @@ def info_of(checkpoint: Checkpoint) -> CheckpointInfo:
 def _own(checkpoint: Checkpoint) -> Checkpoint:
     """Return a copy whose messages, answers and snapshots nobody else can change.
 
-    State values are shared: nobody ever changes them.
+    State values are shared: the engine never changes them.
     """
     standing = checkpoint.standing
     what = f"checkpoint {checkpoint.checkpoint_id}"
