@@ -480,7 +480,7 @@ async def test_a_missing_newest_checkpoint_is_an_error_and_not_the_one_before(
         base.execute("DELETE FROM tenure_checkpoint WHERE position = 13")
     base.close()
     for ask in (lambda one: one.resume(), lambda one: one.run("b")):
-        with pytest.raises(CheckpointError):
+        with pytest.raises(CheckpointError, match="it is the newest"):
             await ask(drawn(sqlite)[0])
 
 

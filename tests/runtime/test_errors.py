@@ -96,7 +96,11 @@ EXAMPLES: list[tuple[WorkflowError, tuple[str, ...]]] = [
     (RunNotFoundError("r7"), ("r7", "workflow.start")),
     (EventsMissedError("r7", 3, 9), ("events 4 to 8", "after=8", "keep_events")),
     (CheckpointError("c1 cannot be read", "it is damaged"), ("c1", "it is damaged")),
-    (CheckpointNotFoundError("press/c42", "c1"), ("'press/c42'", "'c1'", "history()")),
+    (
+        CheckpointNotFoundError("press/c42", "c1"),
+        ("'press/c42'", "'c1'", "may have been pruned", "history()"),
+    ),
+    (CheckpointNotFoundError("press/c42", "(any)"), ("no checkpoint:", "erased")),
     (
         CheckpointNotFoundError("press/c42", "(any)"),
         ("'press/c42' has no checkpoint", "erased", "Run a message"),

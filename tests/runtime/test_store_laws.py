@@ -315,6 +315,9 @@ async def test_nobody_can_change_what_is_kept(store: Store) -> None:
         question = loaded.standing.requests[0].data
 
 
+STEADY = {"steady": "x" * 5_000}
+"""Beside it changes are small, so that few checkpoints hold the whole state."""
+
 steps = st.lists(
     st.tuples(
         st.integers(0, 3),  # how far back the parent is; 0 is the head
@@ -354,6 +357,8 @@ def test_every_checkpoint_has_its_whole_state_whatever_was_deleted_or_gone_back_
                 assert owner.position == position - 1
             parent = line[-1 - min(back, len(line) - 1)]
             gone = tuple(key for key in deleted if key not in writes)
+            if position == 1:
+                writes = {**writes, **STEADY}
             one, state = tree.grow(owner, run, parent, position, writes, gone)
             await store.commit(NAME, one, state)
             line.append(one.checkpoint_id)
@@ -444,8 +449,11 @@ async def grown(store: Store, tree: Tree, count: int) -> Claimed:
     owner = await claimed(store, "a")
     parent = None
     for position in range(1, count + 1):
-        writes = {"abcdefg"[position % 7]: position, "steady": "x" * 50}
-        one, state = tree.grow(owner, "a", parent, position, writes)
+        writes: dict[str, Any] = {"abcdefg"[position % 7]: position}
+        if position == 1:
+            writes |= STEADY
+        gone = ("abcdefg"[(position + 3) % 7],)
+        one, state = tree.grow(owner, "a", parent, position, writes, gone)
         await store.commit(NAME, one, state)
         parent = one.checkpoint_id
     return owner
@@ -553,15 +561,16 @@ verbs = st.lists(
     st.one_of(
         st.tuples(
             st.just("commit"),
-            st.integers(0, 6),  # how far back the parent is; 0 is the head
+            st.sampled_from([0, 0, 0, 0, 1, 5]),  # how far back the parent is
             st.dictionaries(st.sampled_from("abcdef"), st.integers(), max_size=3),
             st.lists(st.sampled_from("abcdef"), max_size=2),
         ),
-        st.tuples(st.just("run"), st.integers(1, 60)),
+        st.tuples(st.just("run"), st.integers(10, 60)),
         st.tuples(st.just("claim")),
         st.tuples(st.just("prune"), st.integers(1, 20)),
-        st.tuples(st.just("erase")),
+        st.sampled_from([("erase",), ("claim",), ("claim",)]),
     ),
+    min_size=10,
     max_size=40,
 )
 
@@ -587,6 +596,8 @@ class Twin:
             parent = self.line[-1 - min(back, len(self.line) - 1)][0]
         self.position += 1
         gone = tuple(key for key in deleted if key not in writes)
+        if not self.line:
+            writes = {**writes, **STEADY}
         one, state = self.tree.grow(
             self.owner,
             f"r{self.epoch}",
@@ -602,7 +613,8 @@ class Twin:
 
     async def run(self, count: int) -> None:
         for number in range(count):
-            await self.commit(0, {"n": number}, ())
+            key, gone = "abcdef"[number % 6], "abcdef"[number * 5 % 6]
+            await self.commit(0, {key: number}, (gone,))
 
     async def prune(self, keep: int) -> None:
         self.gone |= {name for name, _ in self.line[:-keep]}

@@ -17,10 +17,10 @@ from tenure.runtime.errors import CheckpointError
 from tenure.runtime.stores._bodies import joined
 from tenure.runtime.stores._files import Transaction
 
-STEP_ROWS: Final = 500
+STEP_ROWS: Final = 200
 """How many checkpoints go in one transaction at most, or as many as hang together."""
 
-STEP_BYTES: Final = 4 * 1024 * 1024
+STEP_BYTES: Final = 1024 * 1024
 """How many bytes of them go in one transaction, more or less."""
 
 SMALL: Final = 1024

@@ -19,7 +19,8 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 from urllib.parse import quote
 
-from tenure.runtime import _spawn
+from anyio import sleep
+
 from tenure.runtime._answers import Inline, Worker
 from tenure.runtime._checkpoint import Checkpoint, CheckpointInfo, Claimed, Held
 from tenure.runtime._codec import check_value
@@ -243,7 +244,8 @@ class SqliteStore:
         """See `Store.prune`.
 
         What it frees goes back to the file system if what is left is small, and is used
-        again otherwise.
+        again otherwise. Between two steps it leaves the file to others for as long as
+        it has kept them waiting: SQLite's locks are not fair.
         """
         check_keep(keep)
 
@@ -255,12 +257,12 @@ class SqliteStore:
             return remove_step(base, kept)
 
         kept = oldest_kept(await self._ask(instance, newest), keep)
-        removed = 0
+        removed, began = 0, time.monotonic()
         while more := await self._ask(instance, step):
             removed += more
-            await _spawn.let_others_run()
-        if removed:
-            await self._ask(instance, lambda base: give_back(base, self._patience))
+            await sleep(time.monotonic() - began)
+            began = time.monotonic()
+        await self._ask(instance, lambda base: give_back(base, self._patience))
         return removed
 
     def erase(self, instance: str, run_id: RunId, epoch: Epoch) -> Awaitable[None]:
@@ -269,7 +271,6 @@ class SqliteStore:
         def erase(base: sqlite3.Connection) -> None:
             if not remove_all(base, instance, run_id, epoch):
                 raise OwnershipLostError("erase", epoch, _epoch(base, instance))
-            self._note(instance, Chain(None, 0, 0, 0))
             scrub(base, instance)
 
         return self._ask(instance, erase)
