@@ -336,7 +336,7 @@ class EventsMissedError(RunError, LookupError):
 
 
 class StreamConsumedError(RunError):
-    """A stream is iterated only once.
+    """A stream that has been read to its end is iterated again.
 
     Args:
         run_id: The run that the stream reads.
@@ -348,8 +348,8 @@ class StreamConsumedError(RunError):
 
     def __str__(self) -> str:
         return (
-            f"the stream of run {self.run_id} is iterated already. Start another run "
-            f"for another stream"
+            f"the stream of run {self.run_id} has been read to its end. Start another "
+            f"run for another stream"
         )
 
 

@@ -17,7 +17,7 @@ WorkflowError
 │  ├─ IsolationError (TypeError)         a value cannot be copied, hence not isolated
 │  ├─ RunNotFoundError (LookupError)     no run of that id can be attached to
 │  ├─ EventsMissedError (LookupError)    events that were asked for are not kept
-│  ├─ StreamConsumedError                a stream is iterated only once
+│  ├─ StreamConsumedError                a stream has been read to its end
 │  └─ EventLoopError                     the run's event loop is closed, or another one
 ├─ OwnershipLostError                    a successor owns the instance now
 └─ CheckpointError                       a checkpoint cannot be kept or read
