@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
+from typing import Any
 
 from tenure.runtime._answers import finished
 from tenure.runtime._beginning import (
@@ -13,7 +14,13 @@ from tenure.runtime._beginning import (
     Withdrawal,
 )
 from tenure.runtime._change import UNCHANGED, Change
-from tenure.runtime._checkpoint import EMPTY, CheckpointKind, Standing, Store
+from tenure.runtime._checkpoint import (
+    EMPTY,
+    CheckpointKind,
+    PendingRequest,
+    Standing,
+    Store,
+)
 from tenure.runtime._dispatch import Dispatch
 from tenure.runtime._keeper import (
     Keeper,
@@ -57,8 +64,8 @@ async def enter_from_store(run: Run, dispatches: Mapping[str, Dispatch]) -> None
     keeper = run.instance.keeper
     assert keeper is not None
     match run.beginning:
-        case Resumption(checkpoint_id):
-            await _go_back(run, keeper, checkpoint_id, dispatches)
+        case Resumption(checkpoint_id, values):
+            await _go_back(run, keeper, checkpoint_id, values, dispatches)
         case Branch(source, checkpoint_id):
             await _branch_off(run, keeper, source, checkpoint_id, dispatches)
         case Erasure():
@@ -77,11 +84,7 @@ def _enter(run: Run, store: Store | None) -> Change:
             start = run.instance.graph.start
             run.mailbox.deliver(start, Delivery(message, begun_by=run.run_id))
         case Responses(values):
-            for answer in answers_to(values, requests, run.instance.graph.shared):
-                asker = answer.request.executor_id
-                if store is not None:
-                    store.check(answer.response, f"answer to {asker!r}")
-                run.mailbox.deliver(asker, _of(answer))
+            _deliver(run, values, requests, store)
         case Withdrawal(ids):
             find_requests(ids, requests)
             return Change(settled=tuple(ids))
@@ -90,6 +93,20 @@ def _enter(run: Run, store: Store | None) -> Change:
         case _:
             pass
     return UNCHANGED
+
+
+def _deliver(
+    run: Run,
+    values: Mapping[str, Any],
+    requests: Mapping[str, PendingRequest],
+    store: Store | None,
+) -> None:
+    """Put answers into the mailbox, for those who asked."""
+    for answer in answers_to(values, requests, run.instance.graph.shared):
+        asker = answer.request.executor_id
+        if store is not None:
+            store.check(answer.response, f"answer to {asker!r}")
+        run.mailbox.deliver(asker, _of(answer))
 
 
 def _of(answer: Answer) -> Delivery:
@@ -135,6 +152,7 @@ async def _go_back(
     run: Run,
     keeper: Keeper,
     checkpoint_id: str | None,
+    values: Mapping[str, Any] | None,
     dispatches: Mapping[str, Dispatch],
 ) -> None:
     """Go on from a checkpoint; going back to an earlier one is a change of its own."""
@@ -144,10 +162,19 @@ async def _go_back(
     restored = await _restored(run, keeper, wanted, strict=True)
     run.instance.replace(run, restored)
     await _take_over(run, restored, dispatches)
-    _refill(run, restored.checkpoint.standing)
+    standing = restored.checkpoint.standing
+    _refill(run, standing)
+    if values:
+        answered = {request_id for _, request_id, _ in standing.answers}
+        waiting = {
+            key: one for key, one in restored.requests.items() if key not in answered
+        }
+        _deliver(run, values, waiting, keeper.store)
     if wanted != run.head:
         run.previous, run.head = run.head, wanted
         await _save(run, keeper, "restore", dispatches)
+    elif values:
+        await _save(run, keeper, "responses", dispatches)
 
 
 async def _branch_off(

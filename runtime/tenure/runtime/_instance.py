@@ -90,7 +90,8 @@ class Instance:
         Args:
             message: Input for the start executor, which gets a copy of its own.
             responses: Instead of a message, answers to pending requests, by id.
-            checkpoint_id: Instead of a message, the checkpoint to go on from.
+            checkpoint_id: Instead of a message, the checkpoint to go on from; with
+                `responses`, it answers the requests that wait there.
             on_conflict: What to do if a live run owns the instance: `"reject"`,
                 `"wait"` behind it, or `"supersede"` it. The workflow's own policy by
                 default.
@@ -113,7 +114,8 @@ class Instance:
             WorkflowBusyError: A live run owns the instance, and the policy is to
                 reject. If a run of another process does, raised when the handle is
                 awaited.
-            TypeError: Not exactly one of message, responses and checkpoint_id is given.
+            TypeError: Neither message, responses nor checkpoint_id is given, or a
+                message with another of them.
         """
         beginning = beginning_of(self._holding, message, responses, checkpoint_id)
         return RunHandle(self._start(beginning, on_conflict, kwargs, deadline))
@@ -232,6 +234,7 @@ class Instance:
     def resume(
         self,
         *,
+        responses: Mapping[str, Any] | None = None,
         on_conflict: ConflictPolicy | None = None,
         deadline: float | None = None,
         **kwargs: Any,  # noqa: ANN401 - handed to executors as they are
@@ -242,6 +245,8 @@ class Instance:
         outside has to bear it.
 
         Args:
+            responses: Answers to pending requests, by id. Other than with `run`, what
+                else was left undone is gone on with too.
             on_conflict: As in `run`.
             deadline: As in `run`.
             **kwargs: Read by executors as `ctx.kwargs`.
@@ -249,9 +254,13 @@ class Instance:
         Raises:
             CheckpointError: The workflow has no store; or, when the handle is awaited,
                 the checkpoint cannot be read or was taken of another graph.
+            UnknownRequestError: No such request waits for an answer; as above.
+            ResponseTypeError: An answer is not of the type that was asked for; as
+                above.
         """
         keeper_of(self._holding, "resume")
-        return RunHandle(self._start(Resumption(), on_conflict, kwargs, deadline))
+        beginning = Resumption(None, None if responses is None else dict(responses))
+        return RunHandle(self._start(beginning, on_conflict, kwargs, deadline))
 
     def cancel_requests(
         self, ids: Iterable[str], *, on_conflict: ConflictPolicy | None = None
