@@ -40,6 +40,8 @@ INSERT INTO tenure_checkpoint VALUES
 (:position, :checkpoint_id, :parent_id, :run_id, :epoch, :superstep, :kind, :is_full,
  :change, :standing)
 """
+# Evidence: read after the fence and in its transaction, and decided by nobody.
+OWNER: Final = "SELECT epoch, run_id FROM tenure_instance WHERE instance = :instance"
 EXTEND: Final = """
 UPDATE tenure_instance SET until = :until
 WHERE instance = :instance AND epoch = :epoch AND run_id = :run_id

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from tenure.instrumentation.operations import Owner
 from tenure.runtime._checkpoint import (
     Checkpoint,
     CheckpointInfo,
@@ -96,7 +97,7 @@ class MemoryStore:
         state: Mapping[str, Any],
         *,
         final: bool = False,
-    ) -> Awaitable[None]:
+    ) -> Awaitable[Owner]:
         """See `Store.commit`."""
         kept = self._instances.setdefault(instance, _Kept())
         if (kept.epoch, kept.run_id, kept.position + 1) != (
@@ -116,7 +117,7 @@ class MemoryStore:
         kept.position = checkpoint.position
         kept.head = checkpoint.checkpoint_id
         kept.heard = None if final else time.monotonic()
-        return Known(None)
+        return Known(Owner(kept.epoch, kept.run_id))
 
     def extend(
         self, instance: str, run_id: RunId, epoch: Epoch, *, final: bool = False

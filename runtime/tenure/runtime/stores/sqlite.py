@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 from urllib.parse import quote
 
+from tenure.instrumentation.operations import Owner
 from tenure.runtime import _spawn
 from tenure.runtime._checkpoint import Checkpoint, CheckpointInfo, Claimed, Held
 from tenure.runtime._codec import check_value
@@ -46,6 +47,7 @@ from tenure.runtime.stores._statements import (
     FIND,
     HISTORY,
     KEEP,
+    OWNER,
     ROW,
 )
 
@@ -160,19 +162,21 @@ class SqliteStore:
         state: Mapping[str, Any],
         *,
         final: bool = False,
-    ) -> Awaitable[None]:
+    ) -> Awaitable[Owner]:
         """See `Store.commit`."""
         body = body_of(checkpoint, state, self._chains.get(instance))
         until = None if final else time.time() + self.lease
         facts = _facts(instance, checkpoint, body, until)
 
-        def commit(base: sqlite3.Connection) -> None:
+        def commit(base: sqlite3.Connection) -> Owner:
             with Transaction(base):
                 if base.execute(FENCE, facts).rowcount != 1:
-                    owner = _epoch(base, instance)
-                    raise OwnershipLostError("commit", checkpoint.epoch, owner)
+                    epoch = _epoch(base, instance)
+                    raise OwnershipLostError("commit", checkpoint.epoch, epoch)
                 base.execute(KEEP, facts)
+                owner = Owner(*base.execute(OWNER, facts).fetchone())
             self._note(instance, body.chain)
+            return owner
 
         return self._ask(instance, commit)
 
