@@ -90,7 +90,7 @@ def read_spans(source: Source, limits: Limits) -> Iterator[Found | Problem]:
             yield from ProtobufReader(source, limits, encoding)
     except UnrecognisedError as error:
         if source.problem is None:
-            yield Problem(source.name, 0, error.reason)
+            yield Problem(source.name, 0, error.reason, unfinished=error.empty)
     except ImportError as error:
         reason = f"{error.name} is not installed; run pip install 'tenure[offline]'"
         yield Problem(source.name, 0, reason)
@@ -110,9 +110,11 @@ class _Tally:
         self._unreadable: Final[dict[str, Unreadable]] = {}
         self._problems: Final[list[Problem]] = []
         self._problem_count = 0
+        self._unfinished = True
 
     def problem(self, problem: Problem) -> None:
         self._problem_count += 1
+        self._unfinished = self._unfinished and problem.unfinished
         if len(self._problems) < self._most:
             self._problems.append(problem)
 
@@ -133,6 +135,7 @@ class _Tally:
             unreadable=tuple(self._unreadable.values()),
             problems=tuple(self._problems),
             problem_count=self._problem_count,
+            unfinished=bool(self._problem_count) and self._unfinished,
         )
 
 
