@@ -27,7 +27,7 @@ pytestmark = [
     pytest.mark.timeout(600),
 ]
 
-PAUSES = int(os.environ.get("TENURE_CHAOS_PAUSES", "250"))
+PAUSES = int(os.environ.get("TENURE_CHAOS_PAUSES", "100"))
 """How many owners are paused right before a commit."""
 
 
