@@ -302,7 +302,7 @@ def _compete(directory: Path, number: str, kind: str, parent: int) -> NoReturn:
                 await asyncio.sleep(chance.random() / 100)
             except CheckpointError as exc:
                 # Somebody was stopped inside a transaction, for longer than we wait.
-                if "locked" not in str(exc):
+                if not isinstance(exc.__cause__, sqlite3.OperationalError):
                     raise
 
     try:
