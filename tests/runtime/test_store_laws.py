@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import threading
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -209,6 +210,20 @@ async def test_an_instance_that_was_given_back_is_free(store: Store, how: str) -
     assert (await claimed(store, "b", holder="two", takeover=False)).epoch == 2
 
 
+@pytest.mark.parametrize("how", ["final commit", "extend"])
+async def test_a_heartbeat_that_comes_late_does_not_take_back_what_was_given_back(
+    store: Store, how: str
+) -> None:
+    owner = await claimed(store, "a", holder="one")
+    if how == "extend":
+        assert await store.extend(NAME, RunId("a"), owner.epoch, final=True)
+    else:
+        await store.commit(NAME, *Tree().grow(owner, "a", None, 1), final=True)
+    # It is still the newest owner, but it holds nothing any more.
+    assert await store.extend(NAME, RunId("a"), owner.epoch)
+    assert (await claimed(store, "b", holder="two", takeover=False)).epoch == 2
+
+
 async def test_a_lease_that_ran_out_frees_the_instance_and_proves_nothing(
     tmp_path: Path,
 ) -> None:
@@ -275,6 +290,7 @@ async def test_nobody_can_change_what_is_kept(store: Store) -> None:
         "a",
         None,
         1,
+        {"history": [{"by": ["a"]}]},
         messages=[("b", message)],
         requests=(PendingRequest("q1", "ask", question, bool),),
         snapshots={"b": snapshot},
@@ -284,7 +300,10 @@ async def test_nobody_can_change_what_is_kept(store: Store) -> None:
         message.append("later")
         snapshot["seen"].append("later")
         question["q"].append("later")
-        loaded, _ = await store.load(NAME, "c1")
+        loaded, whole = await store.load(NAME, "c1")
+        assert whole == loaded.writes == {"history": [{"by": ["a"]}]}
+        whole["history"][0]["by"].append("later")
+        loaded.writes["history"].append("later")
         assert list(loaded.standing.messages) == [("b", ["m"])]
         assert loaded.standing.snapshots == {"b": {"seen": []}}
         assert loaded.standing.requests[0].data == {"q": []}
@@ -372,3 +391,22 @@ async def test_two_stores_are_told_apart_and_one_is_itself(tmp_path: Path) -> No
     one, same = SqliteStore(tmp_path / "x"), SqliteStore(tmp_path / "x")
     other = SqliteStore(tmp_path / "y")
     assert one.id == same.id != other.id
+
+
+@pytest.mark.parametrize(
+    "name", ["9.r", "1.other", "1", ".", "one.r", "²", f"{'9' * 40}.r", "٣.r", "-1.r"]
+)
+async def test_a_checkpoint_is_found_whatever_its_id_looks_like(
+    store: Store, name: str
+) -> None:
+    tree = Tree()
+    one = await claimed(store, "a")
+    checkpoint, state = tree.grow(one, "a", None, 1, {"k": 1})
+    named = replace(checkpoint, checkpoint_id=name)
+    await store.commit(NAME, named, state)
+    child, _ = tree.grow(one, "a", checkpoint.checkpoint_id, 2, {"j": 2})
+    await store.commit(NAME, replace(child, parent_id=name), {**state, "j": 2})
+    assert (await store.load(NAME, name))[1] == {"k": 1}
+    assert (await store.load(NAME))[1] == {"k": 1, "j": 2}
+    with pytest.raises(CheckpointNotFoundError):
+        await store.load(NAME, f"{name}.")

@@ -19,6 +19,10 @@ EMPTY: Final[Mapping[str, Any]] = MappingProxyType({})
 """No keys, no requests, no snapshots."""
 
 
+_DIGITS: Final = 18
+"""How many digits a position may have: as many as 64 bits hold."""
+
+
 def no_values() -> Mapping[str, Any]:
     """Return an empty mapping that nobody can change."""
     return EMPTY
@@ -93,6 +97,29 @@ class Checkpoint:
     writes: Mapping[str, Any]
     deleted: Sequence[str]
     standing: Standing
+
+
+def new_checkpoint_id(position: int, run_id: RunId) -> str:
+    """Return an identity that no other checkpoint has, in any instance.
+
+    A run has one checkpoint at a position, so the two together are one.
+
+    Args:
+        position: The checkpoint's place among the commits of its instance.
+        run_id: The run that takes it.
+    """
+    return f"{position}.{run_id}"
+
+
+def position_in(checkpoint_id: str) -> int | None:
+    """Return the position that an identity says, if it is one of ours.
+
+    Args:
+        checkpoint_id: Any identity.
+    """
+    position, dot, _ = checkpoint_id.partition(".")
+    ours = dot and position.isdecimal() and len(position) <= _DIGITS
+    return int(position) if ours else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +267,9 @@ class Store(Protocol):
     ) -> Awaitable[bool]:
         """Say that the owner lives, or that it gives the instance back.
 
+        An instance that was given back stays so: a heartbeat may come after its run's
+        last commit, and is not to hold what nobody will give back again.
+
         Args:
             instance: Workflow and key, as one name.
             run_id: Who says so.
@@ -255,6 +285,8 @@ class Store(Protocol):
         self, instance: str, checkpoint_id: str | None = None
     ) -> Awaitable[tuple[Checkpoint, dict[str, Any]]]:
         """Return a checkpoint and the whole state at it.
+
+        Both are the caller's own: changing them changes nothing that is kept.
 
         Args:
             instance: Workflow and key, as one name.

@@ -5,6 +5,7 @@ from collections.abc import Awaitable
 from anyio import sleep
 
 from tenure.runtime import _spawn
+from tenure.runtime._answers import finished
 from tenure.runtime._beginning import Branch
 from tenure.runtime._checkpoint import Claimed, Held
 from tenure.runtime._epoch import Epoch
@@ -57,7 +58,7 @@ def _asked(
     run: Run, keeper: Keeper, expected: Epoch | None
 ) -> Awaitable[tuple[Claimed | Held, BaseException | None]]:
     if expected is None:
-        return _spawn.finished(keeper.claim(run))
+        return finished(keeper.claim(run))
     return _asked_for_new(run, keeper, expected)
 
 
@@ -65,7 +66,7 @@ async def _asked_for_new(
     run: Run, keeper: Keeper, expected: Epoch
 ) -> tuple[Claimed | Held, BaseException | None]:
     try:
-        return await _spawn.finished(keeper.claim(run, expected=expected))
+        return await finished(keeper.claim(run, expected=expected))
     except OwnershipLostError as exc:
         raise CheckpointError(
             f"instance {run.instance.key!r} exists already",
@@ -85,7 +86,7 @@ async def give_back(run: Run) -> BaseException | None:
     if keeper is None or run.final or not run.epoch or run.successor or run.lost:
         return None
     try:
-        _, interruption = await _spawn.finished(
+        _, interruption = await finished(
             keeper.store.extend(keeper.name, run.run_id, run.epoch, final=True)
         )
     except CheckpointError:

@@ -16,6 +16,7 @@ from tenure.runtime._checkpoint import (
     PendingRequest,
     Standing,
     Store,
+    new_checkpoint_id,
 )
 from tenure.runtime._dispatch import Dispatch
 from tenure.runtime._epoch import Epoch
@@ -148,15 +149,16 @@ class Keeper:
             writes: Keys that change with it, and their values or `DELETED`.
             snapshots: What executors want saved.
         """
+        position = run.position + 1
         return Checkpoint(
-            checkpoint_id=secrets.token_hex(12),
+            checkpoint_id=new_checkpoint_id(position, run.run_id),
             parent_id=run.head,
             workflow=self._graph.name,
             instance=self._key,
             signature=self.signature,
             run_id=run.run_id,
             epoch=run.epoch,
-            position=run.position + 1,
+            position=position,
             superstep=run.index,
             kind=kind,
             writes={key: one for key, one in writes.items() if one is not DELETED},

@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
-from tenure.runtime import _spawn
+from tenure.runtime._answers import finished
 from tenure.runtime._change import UNCHANGED, Change
 from tenure.runtime._checkpoint import EMPTY, CheckpointKind
 from tenure.runtime._events import CheckpointFailed
@@ -48,7 +48,7 @@ async def save(
     whole = After(holding.state_values, change.writes)
     final = not run.mailbox
     try:
-        owner, interruption = await _spawn.finished(
+        owner, interruption = await finished(
             keeper.store.commit(keeper.name, checkpoint, whole, final=final)
         )
     except CheckpointError as exc:

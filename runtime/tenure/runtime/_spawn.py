@@ -9,9 +9,6 @@ runs in these tasks as in any others.
 
 import asyncio
 import contextvars
-import queue
-import threading
-import weakref
 from collections.abc import (
     Awaitable,
     Callable,
@@ -20,7 +17,6 @@ from collections.abc import (
     Iterable,
     Sequence,
 )
-from functools import partial
 from typing import Any, Final, TypeVar
 
 R = TypeVar("R")
@@ -81,14 +77,28 @@ def forget(task: Task[None] | None) -> None:
         _alive.discard(task)
 
 
-def call_soon(loop: Loop, callback: Callable[[], object]) -> bool:
+def this_loop() -> Loop:
+    """Return the event loop that runs in this thread.
+
+    Raises:
+        RuntimeError: None does.
+    """
+    return asyncio.get_running_loop()
+
+
+def call_soon(
+    loop: Loop,
+    callback: Callable[..., object],
+    *arguments: object,
+    context: contextvars.Context | None = None,
+) -> bool:
     """Have `loop` call `callback`, from any thread, also from a finalizer.
 
     Returns:
         Whether the loop will; a closed one will not.
     """
     try:
-        loop.call_soon_threadsafe(callback)
+        loop.call_soon_threadsafe(callback, *arguments, context=context)
     except RuntimeError:
         return False
     return True
@@ -111,160 +121,9 @@ async def ended(task: Task[None]) -> None:
         await asyncio.wait([task])
 
 
-class Known(Awaitable[R]):
-    """An answer that is there already; awaiting it takes no turn of the loop.
-
-    Args:
-        answer: The answer.
-    """
-
-    __slots__ = ("answer",)
-
-    def __init__(self, answer: R) -> None:
-        self.answer: Final = answer
-
-    def __await__(self) -> Generator[None, None, R]:
-        return self.answer
-        yield
-
-
-async def finished(asked: Awaitable[R]) -> tuple[R, BaseException | None]:
-    """Wait for an answer, come what may.
-
-    What was asked for happens even if the caller is cancelled meanwhile, and the caller
-    has to know of it. So it gets both: the answer, and the cancellation to raise once
-    the answer has been taken in.
-
-    Args:
-        asked: What brings the answer. It is not cancelled.
-
-    Returns:
-        The answer, and the cancellation that came meanwhile, if one did.
-
-    Raises:
-        BaseException: What was asked for failed; or the cancellation that came
-            meanwhile, because of which nobody waits for that failure.
-    """
-    if isinstance(asked, Known):
-        return asked.answer, None
-    future: asyncio.Future[R]
-    waiter: asyncio.Future[Any]
-    if isinstance(asked, _Steadfast):
-        future = waiter = asked
-    else:
-        future = asyncio.ensure_future(asked)
-        waiter = _Steadfast(loop=future.get_loop())
-        future.add_done_callback(waiter.wake)
-    interruption: BaseException | None = None
-    try:
-        await waiter
-    except CANCELLED as exc:
-        # Whoever cancels sets a mark only; it is raised here, when the answer is there.
-        if not future.cancelled():
-            interruption = exc
-    except Exception as exc:
-        if future.exception() is not exc:
-            raise
-    error = None if future.cancelled() else future.exception()
-    if error is not None and interruption is not None:
-        raise interruption from error
-    return future.result(), interruption
-
-
-class _Steadfast(asyncio.Future[R]):
-    """A future that nobody can cancel: who waits for it is cancelled once it is done.
-
-    Invariant: what it stands for happens whether anybody waits or not, and its result
-    is always set.
-    """
-
-    def cancel(self, msg: Any = None) -> bool:  # noqa: ANN401 - as futures do
-        """Refuse; the task that waits for it is marked by its event loop."""
-        del msg
-        return False
-
-    def wake(self, _of: object) -> None:
-        """End the wait for something else."""
-        self.set_result(None)  # type: ignore[arg-type]
-
-    def settle(self, answer: Any, error: BaseException | None) -> None:  # noqa: ANN401
-        """Take the answer, in the loop's thread."""
-        if error is None:
-            self.set_result(answer)
-        else:
-            self.set_exception(error)
-
-
-class Worker:
-    """A thread that does one thing after the other, and ends when nobody holds this.
-
-    Args:
-        name: Name of the thread, for debuggers.
-    """
-
-    def __init__(self, name: str) -> None:
-        self._name: Final = name
-        self._work: Final[queue.SimpleQueue[_Work | None]] = queue.SimpleQueue()
-        self._starting: Final = threading.Lock()
-        self._thread: threading.Thread | None = None
-        self._finalizer = weakref.finalize(self, self._work.put, None)
-
-    def ask(self, work: Callable[[], R]) -> Awaitable[R]:
-        """Have it do `work`; what is returned brings the answer.
-
-        Call it in a running event loop. The work is done whether anybody waits or not.
-
-        Args:
-            work: What to do.
-        """
-        if self._thread is None:
-            self._start()
-        answer: _Steadfast[R] = _Steadfast(loop=asyncio.get_running_loop())
-        self._work.put((work, answer))
-        return answer
-
-    def _start(self) -> None:
-        with self._starting:
-            if self._thread is None:
-                # A daemon: at the exit of the interpreter it finishes nothing that
-                # anybody still waits for.
-                self._thread = threading.Thread(
-                    target=_do_all, args=(self._work,), name=self._name, daemon=True
-                )
-                self._thread.start()
-
-
-class Inline:
-    """Does everything at once, in the thread that asks; for one caller at a time."""
-
-    def __init__(self) -> None:
-        self._doing: Final = threading.Lock()
-
-    def ask(self, work: Callable[[], R]) -> Awaitable[R]:
-        """Do `work` and return its answer.
-
-        Args:
-            work: What to do. What it raises is raised here.
-        """
-        with self._doing:
-            return Known(work())
-
-
-_Work = tuple[Callable[[], Any], "_Steadfast[Any]"]
-
-
-def _do_all(work: "queue.SimpleQueue[_Work | None]") -> None:
-    while (item := work.get()) is not None:
-        what, answer = item
-        result: Any = None
-        error: BaseException | None = None
-        try:
-            result = what()
-        except BaseException as exc:  # noqa: BLE001 - raised where it is waited for
-            error = exc
-        call_soon(answer.get_loop(), partial(answer.settle, result, error))
-        # Nothing is held on to while waiting for the next one.
-        del item, what, answer, result, error
+def future_of(asked: Awaitable[R]) -> asyncio.Future[R]:
+    """Return what says when `asked` is done, and have the loop work on it."""
+    return asyncio.ensure_future(asked)
 
 
 class Timer:

@@ -2,6 +2,7 @@
 
 import json
 import queue
+import socket
 import subprocess
 import sys
 import threading
@@ -207,6 +208,14 @@ def called() -> Iterator[Called]:
     server = Called()
     yield server
     server.close()
+
+
+@pytest.fixture
+def nobody() -> Iterator[str]:
+    """A host and port at which nobody listens, and which nobody else can take."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{taken.getsockname()[1]}"
 
 
 @pytest.fixture

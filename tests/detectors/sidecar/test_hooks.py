@@ -211,10 +211,9 @@ class TestWebhook:
         assert "s3cr3t" not in caplog.text
 
     def test_nobody_there_is_a_failure_and_the_address_stays_secret(
-        self, called, caplog
+        self, nobody, caplog
     ):
-        called.close()
-        hook = Webhook(f"{called.url}/s3cr3t", {}, PATIENCE)
+        hook = Webhook(f"http://{nobody}/s3cr3t", {}, PATIENCE)
         hook.close()  # one attempt only
 
         assert told(hook, finding()) == {"failed": 1.0}

@@ -21,7 +21,13 @@ pytestmark = [
 def test_killed_at_any_statement_and_resumed_nothing_is_lost_or_done_twice(
     tmp_path: Path, steps: int
 ) -> None:
-    """Kill a run at every statement, and the run that resumes it at another one."""
+    """Kill a run at every statement, and the run that resumes it at another one.
+
+    langchain-ai/langgraph#8039: writes and the checkpoint that followed them were kept
+    one after the other, in either order; a crash in between had work done twice.
+
+    Right: a superstep is kept in one transaction, so there is no between.
+    """
     process = start("kennel", tmp_path)
     chance = random.Random(steps)
     killed = 0

@@ -93,6 +93,10 @@ def pauses(directory: Path, kind: str, count: int) -> tuple[Counter[str], Checke
 def test_an_owner_that_was_paused_before_its_commit_is_refused_when_it_wakes_up(
     tmp_path: Path,
 ) -> None:
+    """langchain-ai/langgraph#8894: a superseded owner has to be refused, visibly.
+
+    Right: it is, at whichever commit it was paused, by the store and not by a clock.
+    """
     answers, checked = pauses(tmp_path, "fenced", PAUSES)
     assert answers == {"refused": PAUSES, "changed": 0}
     # Nobody was killed: each of the refusals is in the spans, and nothing else is.

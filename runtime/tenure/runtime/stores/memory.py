@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from tenure.instrumentation.operations import Owner
+from tenure.runtime._answers import Known
 from tenure.runtime._checkpoint import (
     Checkpoint,
     CheckpointInfo,
@@ -17,7 +18,6 @@ from tenure.runtime._checkpoint import (
 from tenure.runtime._epoch import Epoch, RunId
 from tenure.runtime._isolation import isolate
 from tenure.runtime._requests import shown
-from tenure.runtime._spawn import Known
 from tenure.runtime.errors import (
     CheckpointNotFoundError,
     IsolationError,
@@ -125,7 +125,7 @@ class MemoryStore:
         """See `Store.extend`."""
         kept = self._instances.get(instance, _Kept())
         owns = (kept.epoch, kept.run_id) == (epoch, run_id)
-        if owns:
+        if owns and kept.heard is not None:
             kept.heard = None if final else time.monotonic()
         return Known(owns)
 
@@ -148,7 +148,9 @@ class MemoryStore:
             state.update(checkpoint.writes)
             for key in checkpoint.deleted:
                 state.pop(key, None)
-        return Known((_own(found), state))
+        what = f"checkpoint {found.checkpoint_id}"
+        own = replace(_own(found), writes=isolate(dict(found.writes), what))
+        return Known((own, isolate(state, what)))
 
     def history(self, instance: str) -> Awaitable[Sequence[CheckpointInfo]]:
         """See `Store.history`."""
@@ -185,7 +187,7 @@ def info_of(checkpoint: Checkpoint) -> CheckpointInfo:
 def _own(checkpoint: Checkpoint) -> Checkpoint:
     """Return a copy whose messages, answers and snapshots nobody else can change.
 
-    State values are shared: nobody ever changes them.
+    State values are shared: the engine never changes them.
     """
     standing = checkpoint.standing
     what = f"checkpoint {checkpoint.checkpoint_id}"

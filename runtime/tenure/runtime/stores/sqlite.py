@@ -20,8 +20,14 @@ from typing import Any, Final, Self, TypeVar
 from urllib.parse import quote
 
 from tenure.instrumentation.operations import Owner
-from tenure.runtime import _spawn
-from tenure.runtime._checkpoint import Checkpoint, CheckpointInfo, Claimed, Held
+from tenure.runtime._answers import Inline, Worker
+from tenure.runtime._checkpoint import (
+    Checkpoint,
+    CheckpointInfo,
+    Claimed,
+    Held,
+    position_in,
+)
 from tenure.runtime._codec import check_value
 from tenure.runtime._epoch import Epoch, RunId
 from tenure.runtime.errors import (
@@ -40,7 +46,6 @@ from tenure.runtime.stores._files import (
 )
 from tenure.runtime.stores._owners import expect, held_by_another, refuse_overtaken
 from tenure.runtime.stores._statements import (
-    ANCESTOR,
     CLAIM,
     EXTEND,
     FENCE,
@@ -49,6 +54,7 @@ from tenure.runtime.stores._statements import (
     KEEP,
     OWNER,
     ROW,
+    SEARCH,
 )
 
 _OPEN: Final = 256
@@ -166,15 +172,16 @@ class SqliteStore:
         """See `Store.commit`."""
         body = body_of(checkpoint, state, self._chains.get(instance))
         until = None if final else time.time() + self.lease
-        facts = _facts(instance, checkpoint, body, until)
+        fence = _fence(instance, checkpoint, body, until)
+        kept = _kept(checkpoint, body)
 
         def commit(base: sqlite3.Connection) -> Owner:
             with Transaction(base):
-                if base.execute(FENCE, facts).rowcount != 1:
+                if base.execute(FENCE, fence).rowcount != 1:
                     epoch = _epoch(base, instance)
                     raise OwnershipLostError("commit", checkpoint.epoch, epoch)
-                base.execute(KEEP, facts)
-                owner = Owner(*base.execute(OWNER, facts).fetchone())
+                base.execute(KEEP, kept)
+                owner = Owner(*base.execute(OWNER, (instance,)).fetchone())
             self._note(instance, body.chain)
             return owner
 
@@ -206,7 +213,7 @@ class SqliteStore:
             if wanted is None:
                 row = base.execute(ROW, (instance,)).fetchone()
                 wanted = None if row is None else row[6]
-            found = base.execute(FIND, (wanted,)).fetchone()
+            found = None if wanted is None else _found(base, wanted)
             if found is None:
                 if wanted is not None and checkpoint_id is None:
                     raise CheckpointError(
@@ -265,8 +272,8 @@ class SqliteStore:
 
         return self._worker.ask(answer)
 
-    def _new_worker(self) -> _spawn.Worker | _spawn.Inline:
-        return _spawn.Inline() if self._blocking else _spawn.Worker("tenure-sqlite")
+    def _new_worker(self) -> Worker | Inline:
+        return Inline() if self._blocking else Worker("tenure-sqlite")
 
     def _begin_anew(self) -> None:
         """Use nothing that was open when this process was forked off.
@@ -325,26 +332,40 @@ def _epoch(base: sqlite3.Connection, instance: str) -> int:
     return 0 if row is None else int(row[0])
 
 
-def _facts(
+def _fence(
     instance: str, checkpoint: Checkpoint, body: Body, until: float | None
-) -> dict[str, Any]:
-    return {
-        "instance": instance,
-        "checkpoint_id": checkpoint.checkpoint_id,
-        "parent_id": checkpoint.parent_id,
-        "run_id": checkpoint.run_id,
-        "epoch": checkpoint.epoch,
-        "position": checkpoint.position,
-        "superstep": checkpoint.superstep,
-        "kind": checkpoint.kind,
-        "is_full": body.is_full,
-        "change": body.change,
-        "standing": body.standing,
-        "until": until,
-        "depth": body.chain.depth,
-        "changed": body.chain.changed,
-        "whole": body.chain.whole,
-    }
+) -> tuple[Any, ...]:
+    """Return what `FENCE` is asked with."""
+    chain = body.chain
+    return (
+        *(checkpoint.checkpoint_id, until, chain.depth, chain.changed, chain.whole),
+        *(instance, checkpoint.epoch, checkpoint.run_id, checkpoint.position),
+    )
+
+
+def _kept(checkpoint: Checkpoint, body: Body) -> tuple[Any, ...]:
+    """Return a row of checkpoints."""
+    return (
+        checkpoint.position,
+        checkpoint.checkpoint_id,
+        checkpoint.parent_id,
+        checkpoint.run_id,
+        checkpoint.epoch,
+        checkpoint.superstep,
+        checkpoint.kind,
+        body.is_full,
+        body.change,
+        body.standing,
+    )
+
+
+def _found(base: sqlite3.Connection, checkpoint_id: str) -> Sequence[Any] | None:
+    """Return the row of a checkpoint, at the place that its id says if it says one."""
+    place = position_in(checkpoint_id)
+    row: Sequence[Any] | None = base.execute(FIND, (place, checkpoint_id)).fetchone()
+    if row is None:
+        row = base.execute(SEARCH, (checkpoint_id,)).fetchone()
+    return row
 
 
 def _assembled(
@@ -364,12 +385,12 @@ def _assembled(
     }
     changes = [change]
     while not is_full:
-        ancestor = base.execute(ANCESTOR, (parent,)).fetchone()
+        ancestor = None if parent is None else _found(base, parent)
         if ancestor is None:
             raise CheckpointError(
                 f"checkpoint {checkpoint_id!r} cannot be read",
                 f"its ancestor {parent!r} is not there",
             )
-        parent, is_full, change = ancestor
+        parent, is_full, change = ancestor[2], ancestor[7], ancestor[8]
         changes.append(change)
     return checkpoint_of(facts, standing, changes)
