@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, Literal, Protocol
 
+from tenure.instrumentation.operations import Owner
 from tenure.runtime._epoch import Epoch, RunId
 
 CheckpointKind = Literal[
@@ -244,7 +245,7 @@ class Store(Protocol):
         state: Mapping[str, Any],
         *,
         final: bool = False,
-    ) -> Awaitable[None]:
+    ) -> Awaitable[Owner | None]:
         """Keep `checkpoint`, if its run still owns the instance.
 
         What it holds is taken in before the call returns.
@@ -255,6 +256,11 @@ class Store(Protocol):
             state: The whole state with the checkpoint's writes in it. Ask for its items
                 only if all of it is to be kept: they are put together then.
             final: Whether the run has nothing more to do: it gives the instance back.
+
+        Returns:
+            Who owned the instance, as read in the same transaction. It decides nothing:
+            it is the evidence by which a detector finds that a fence does not hold. A
+            store that returns `None` is believed to have kept it for its owner.
 
         Raises:
             OwnershipLostError: The epoch, the run or the position is not the expected

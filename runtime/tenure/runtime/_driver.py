@@ -2,7 +2,7 @@
 
 from anyio import move_on_after
 
-from tenure.instrumentation.operations import DiscardCause, Outcome
+from tenure.instrumentation.operations import DiscardCause, Outcome, Owner
 from tenure.runtime import _spawn
 from tenure.runtime._claiming import Heartbeat, claim_in_store, give_back
 from tenure.runtime._entry import enter_from_store, enter_without_store
@@ -162,7 +162,7 @@ async def _run_superstep(run: Run, supersteps: Supersteps) -> None:
     try:
         await supersteps.execute(batch)
     except BaseException as exc:
-        _discard(run, _ending(run, exc)[1])
+        _discard(run, _ending(run, exc)[1], exc)
         raise
     finally:
         if told:
@@ -182,7 +182,7 @@ def _ending(run: Run, error: BaseException | None) -> tuple[Outcome, DiscardCaus
     return Outcome.FAILED, DiscardCause.FAILED
 
 
-def _discard(run: Run, cause: DiscardCause) -> None:
+def _discard(run: Run, cause: DiscardCause, error: BaseException) -> None:
     """Throw away what the run has staged, unless its successor has done so."""
     if run.discarded:
         return
@@ -195,7 +195,7 @@ def _discard(run: Run, cause: DiscardCause) -> None:
         fenced = owner.epoch != run.epoch
         thrown = {} if fenced else {**(run.take_swept() or {}), **thrown}
     run.voice.discard(
-        owner,
+        _newer(owner, error),
         thrown,
         cause=cause,
         fenced=fenced,
@@ -206,6 +206,16 @@ def _discard(run: Run, cause: DiscardCause) -> None:
     )
 
 
+def _newer(owner: Owner, error: BaseException) -> Owner:
+    """Return who owns an instance, by a store's refusal if that knows better.
+
+    Another process's claim is not known here before the store has refused something.
+    """
+    if isinstance(error, OwnershipLostError) and error.owner > owner.epoch:
+        return Owner(error.owner)
+    return owner
+
+
 def _conclude(run: Run, error: BaseException | None) -> None:
     """End the run: discard, release, and only then tell the consumer."""
     if error is None:
@@ -214,7 +224,7 @@ def _conclude(run: Run, error: BaseException | None) -> None:
     else:
         outcome, cause = _ending(run, error)
         if run.epoch:
-            _discard(run, cause)
+            _discard(run, cause, error)
     run.ledger.close()
     run.outcome = outcome
     run.error = _reported(run, outcome, error)

@@ -122,7 +122,11 @@ class Holding:
         return self._state.values
 
     def commit(
-        self, run: Run, change: Change, checkpoint_id: str | None = None
+        self,
+        run: Run,
+        change: Change,
+        checkpoint_id: str | None = None,
+        owner: Owner | None = None,
     ) -> bool:
         """Make visible what `run` has done in this superstep, all or nothing.
 
@@ -131,6 +135,7 @@ class Holding:
             change: What changes.
             checkpoint_id: The checkpoint that has it. With a store, the store has
                 decided about the commit before.
+            owner: Who owned the instance when the store did, if the store says so.
 
         Returns:
             Whether it was made visible here. If not, a successor has its epoch already,
@@ -140,14 +145,15 @@ class Holding:
             OwnershipLostError: The run does not own the instance any more.
         """
         with self._lock:
-            owner = self._ownership.owner
             if self.keeper is not None:
                 if self._confirmed is not run:
                     return False
-                owner = run.owner
+                owner = owner or run.owner
                 self._head = checkpoint_id
-            elif not self._ownership.owns(run.rank):
-                raise OwnershipLostError("commit", run.epoch, owner.epoch)
+            else:
+                owner = self._ownership.owner
+                if not self._ownership.owns(run.rank):
+                    raise OwnershipLostError("commit", run.epoch, owner.epoch)
             self._state.commit(change.writes)
             if change.raised or change.settled:
                 self.requests = self.requests_after(change)

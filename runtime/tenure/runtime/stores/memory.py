@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
+from tenure.instrumentation.operations import Owner
 from tenure.runtime._answers import Known
 from tenure.runtime._checkpoint import (
     Checkpoint,
@@ -154,7 +155,7 @@ class MemoryStore:
         state: Mapping[str, Any],
         *,
         final: bool = False,
-    ) -> Awaitable[None]:
+    ) -> Awaitable[Owner]:
         """See `Store.commit`."""
         kept = self._instances.setdefault(instance, _Kept())
         if (kept.epoch, kept.run_id, kept.position + 1) != (
@@ -176,7 +177,7 @@ class MemoryStore:
         kept.heard = None if final else time.monotonic()
         if self.keep is not None and len(kept.checkpoints) >= self.keep + PRUNE_EVERY:
             kept.prune(self.keep)
-        return Known(None)
+        return Known(Owner(kept.epoch, kept.run_id))
 
     @_alone
     def extend(

@@ -21,6 +21,7 @@ from urllib.parse import quote
 
 from anyio import sleep
 
+from tenure.instrumentation.operations import Owner
 from tenure.runtime._answers import Inline, Worker
 from tenure.runtime._checkpoint import Checkpoint, CheckpointInfo, Claimed, Held
 from tenure.runtime._codec import check_value
@@ -174,7 +175,7 @@ class SqliteStore:
         state: Mapping[str, Any],
         *,
         final: bool = False,
-    ) -> Awaitable[None]:
+    ) -> Awaitable[Owner]:
         """See `Store.commit`."""
         body = body_of(checkpoint, state, self._chains.get(instance))
         until = None if final else time.time() + self.lease
@@ -183,7 +184,7 @@ class SqliteStore:
         size = len(body.change) + len(body.standing)
         keep = self.keep if is_due(checkpoint.position, size) else None
 
-        def commit(base: sqlite3.Connection) -> None:
+        def commit(base: sqlite3.Connection) -> Owner:
             if not self._is_there(instance):
                 reason = "it was removed or replaced while it was in use"
                 raise CheckpointError(
@@ -191,12 +192,13 @@ class SqliteStore:
                 )
             with Transaction(base):
                 if base.execute(FENCE, fence).rowcount != 1:
-                    owner = _epoch(base, instance)
-                    raise OwnershipLostError("commit", checkpoint.epoch, owner)
+                    epoch = _epoch(base, instance)
+                    raise OwnershipLostError("commit", checkpoint.epoch, epoch)
                 base.execute(KEEP, kept)
                 if keep is not None:
                     remove_some(base, oldest_kept(checkpoint.position, keep))
             self._note(instance, body.chain)
+            return Owner(checkpoint.epoch, checkpoint.run_id)  # so the fence has found
 
         return self._ask(instance, commit)
 
