@@ -248,6 +248,10 @@ class History:
 
     # Answering rules.
 
+    def has_forgotten(self, epoch: int) -> bool:
+        """Say whether `epoch` is one of those that there was no room for any more."""
+        return epoch <= self._forgotten
+
     def claim_of(self, epoch: int | None) -> Claim | None:
         """Return the claim of `epoch`, if it has been seen."""
         tenure = None if epoch is None else self.tenures.get(epoch)
@@ -371,7 +375,7 @@ class History:
 
     def _note(self, epoch: int) -> None:
         """Remember that `epoch` exists, so that its claim is known to be missing."""
-        if epoch <= self._forgotten or epoch < 1:
+        if self.has_forgotten(epoch) or epoch < 1:
             return
         self.tenures[epoch] = Tenure()
         if len(self.tenures) > MAX_TENURES:
