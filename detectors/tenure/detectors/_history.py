@@ -336,7 +336,7 @@ class History:
         if self._unowned and len(self._sequences) > 1:
             found.append(UNOWNED)
         lineage = self.lineage
-        if lineage is not None and lineage.lost_parents and len(self._sequences) > 1:
+        if lineage is not None and lineage.doubtful and len(self._sequences) > 1:
             found.append("parents of checkpoints forgotten for want of room")
         for process, sequence in list(self._sequences.items()):
             found.extend(ranges(sequence.gaps(), process))
