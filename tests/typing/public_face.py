@@ -10,6 +10,7 @@ from tenure.runtime import (
     Executor,
     FunctionExecutor,
     Instance,
+    MemoryStore,
     Outcome,
     OutputYielded,
     PendingRequest,
@@ -17,8 +18,10 @@ from tenure.runtime import (
     RunId,
     RunResult,
     RunStream,
+    SqliteStore,
     StateKey,
     StateSnapshot,
+    Store,
     Workflow,
     WorkflowBuilder,
     WorkflowContext,
@@ -124,6 +127,15 @@ async def an_instance_has_the_same_methods() -> None:
     assert_type(customer.state, StateSnapshot)
     state: Mapping[str, Any] = workflow.state
     assert "draft" in state
+
+
+async def what_goes_says_how_much_or_is_a_run() -> None:
+    assert_type(await workflow.prune(keep=3), int)
+    assert_type(await workflow.instance("c42").prune(keep=3), int)
+    assert_type(workflow.erase(on_conflict="wait"), RunHandle)
+    assert_type(await workflow.instance("c42").erase(), RunResult)
+    stores: list[Store] = [MemoryStore(), SqliteStore("runs", keep=100)]
+    assert stores
 
 
 async def keys_carry_the_type_of_their_value(ctx: WorkflowContext[str, str]) -> None:
