@@ -229,6 +229,37 @@ def test_a_run_needs_a_superstep_at_least(limit: int) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "limit",
+    [
+        *({"concurrency": one} for one in (0, -1, 1.5, "2", True)),
+        *({"timeout": one} for one in (0, -1, float("nan"), "2", True)),
+        {"retry": 3},
+    ],
+)
+def test_a_limit_that_makes_no_sense_is_refused(limit: dict[str, Any]) -> None:
+    @executor(**limit)
+    async def work(message: str, ctx: WorkflowContext[None, str]) -> None: ...
+
+    [(name, value)] = limit.items()
+    with pytest.raises(DefinitionError, match=f"'work': its {name} is {value!r}"):
+        WorkflowBuilder("press", start=work).build()
+
+
+def test_a_limit_may_be_an_attribute_of_the_class() -> None:
+    class Work(Executor):
+        concurrency = 0
+
+        def __init__(self) -> None:
+            super().__init__("work", concurrency=self.concurrency)
+
+        @handler
+        async def work(self, message: str, ctx: WorkflowContext[None, str]) -> None: ...
+
+    with pytest.raises(DefinitionError, match="'work': its concurrency is 0"):
+        WorkflowBuilder("press", start=Work()).build()
+
+
 def test_an_unknown_policy_is_refused() -> None:
     refused(
         lambda: WorkflowBuilder("press", start=sender("a"), on_conflict="queue"),  # type: ignore[arg-type]

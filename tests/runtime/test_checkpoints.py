@@ -168,7 +168,7 @@ async def test_the_entry_checkpoint_holds_the_input_before_anything_runs(
     [entry] = await workflow.history()
     assert entry.kind == "entry"
     checkpoint, state = await store.load("press/default", entry.checkpoint_id)
-    assert list(checkpoint.standing.messages) == [("start", "a")]
+    assert list(checkpoint.standing.messages) == [("start", "a", entry.run_id)]
     assert checkpoint.standing.snapshots == {"teller": {"told": 0}}
     assert state == {}
     assert fuse.count == 1
@@ -426,8 +426,11 @@ async def test_a_fork_may_be_of_any_checkpoint_and_is_refused_where_something_is
     for taken in ("newest", "fork 0", "default"):
         with pytest.raises(CheckpointError, match="exists already"):
             await workflow.fork(None, taken)
+    # A fork that is refused makes nothing: the key is as good as new.
     with pytest.raises(CheckpointNotFoundError):
         await workflow.fork("nobody", "new")
+    assert await workflow.instance("new").history() == []
+    assert dict((await workflow.fork(None, "new")).state) == dict(newest.state)
     assert (await newest.run("b")).outcome is Outcome.COMPLETED
 
 
@@ -630,6 +633,19 @@ async def test_a_save_that_fails_may_be_made_up_for_by_the_next_one(
     ]
 
 
+async def test_looking_up_what_others_did_forgets_nothing_that_was_not_saved() -> None:
+    store = Failing(SUPERSTEPS + 1)
+    workflow, _ = drawn(store, on_save_failure="warn")
+    with pytest.warns(RuntimeWarning, match="goes on without a checkpoint"):
+        await workflow.run("a")
+    unsaved = dict(workflow.state)
+    assert dict(await drawn(store)[0].refresh()) != unsaved
+    assert dict(await workflow.refresh()) == unsaved
+    await workflow.run("b")
+    assert dict(await drawn(store)[0].refresh()) == dict(workflow.state)
+    assert "left a" in workflow.state["seen"]
+
+
 async def test_a_save_that_fails_fails_the_run_unless_asked_otherwise() -> None:
     workflow, _ = drawn(Failing(3))
     with pytest.raises(CheckpointError, match="the disk: full"):
@@ -671,6 +687,7 @@ async def test_a_changed_graph_is_refused_what_was_left_undone_and_given_the_sta
     assert caught.value.checkpoint_id == (await old.history())[0].checkpoint_id
     with pytest.raises(CheckpointMismatchError):
         await new.fork(None, "x")
+    assert dict((await old.fork(None, "x")).state) == dict(old.state)
     await new.run("hello")
     assert dict(new.state) == {"a": "hello", "b": "stop at c", "c": "hello"}
     # From here on it is the new graph's.
@@ -719,6 +736,21 @@ async def test_a_type_that_is_not_registered_fails_the_executor_that_used_it(
     assert cause.what == what
     assert cause.value_type in ("Odd", "builtin_function_or_method")
     assert [one.kind for one in await workflow.history()] == ["entry"]
+
+
+async def test_a_key_that_cannot_be_kept_fails_the_executor_that_used_it(
+    sqlite: SqliteStore,
+) -> None:
+    @executor
+    async def work(message: str, ctx: WorkflowContext[None, str]) -> None:
+        ctx.set_state("ä", 1)
+        ctx.set_state("\udcff" if message == "half" else message, 1)
+
+    workflow = WorkflowBuilder("press", start=work, store=sqlite).build()
+    with pytest.raises(ExecutorError, match=r"state key '\\udcff'"):
+        await workflow.run("half")
+    await workflow.run("ß")
+    assert dict(workflow.state) == {"ä": 1, "ß": 1}
 
 
 async def test_an_input_of_a_type_that_is_not_registered_is_refused_in_the_call(

@@ -13,7 +13,7 @@ import uuid
 import zoneinfo
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import msgspec
 import pydantic
@@ -200,6 +200,51 @@ def test_a_pydantic_model_comes_back_by_its_field_names_and_unvalidated() -> Non
     assert again == customer
     assert again.secret == "s!", "a validator that is not idempotent ran twice"
     assert type(again.orders[1]) is tuple
+
+
+@register_state_type
+class Account(pydantic.BaseModel):
+    owner: str = "nobody"
+    limit: int = pydantic.Field(default=0, alias="owner_limit")
+    owner_limit: int = pydantic.Field(default=0, alias="limit")
+    _drawn: dict[str, int] = pydantic.PrivateAttr(default_factory=dict)
+
+
+def test_a_pydantic_model_comes_back_with_all_that_it_knows() -> None:
+    account = Account.model_validate({"owner": "Ada", "owner_limit": 5})
+    account._drawn["today"] = 3
+    again = decode(encode(account, "x"))
+    assert again == account
+    assert (again.limit, again.owner_limit) == (5, 0)
+    assert again._drawn == {"today": 3}
+    assert again.model_fields_set == {"owner", "limit"}
+    whole = Account(owner="Ada", limit=1, owner_limit=2)
+    assert decode(encode(whole, "x")).model_fields_set == whole.model_fields_set
+
+
+def test_a_private_attribute_that_cannot_be_kept_is_refused_by_name() -> None:
+    account = Account()
+    account._drawn = Unknown()  # type: ignore[assignment]
+    with pytest.raises(StateTypeError, match=r"cart': Account\._drawn"):
+        check_value(account, "state key 'cart'")
+
+
+@register_state_type
+class Pair(NamedTuple):
+    first: int
+    second: int = 0
+
+
+class Twin(Pair):
+    def __new__(cls, both: int) -> Self:
+        return super().__new__(cls, both, both)
+
+
+def test_a_named_tuple_comes_back_whatever_its_constructor_takes() -> None:
+    register_state_type(Twin)
+    again = decode(encode([Pair(1), Twin(2)], "x"))
+    assert again == [(1, 0), (2, 2)]
+    assert list(map(type, again)) == [Pair, Twin]
 
 
 class Unknown:
@@ -451,11 +496,62 @@ def test_a_dataclass_that_could_not_be_built_again_cannot_be_registered() -> Non
         register_state_type(Seeded)
 
 
+def test_a_dataclass_with_a_constructor_of_its_own_has_to_take_its_fields() -> None:
+    @dataclasses.dataclass(init=False)
+    class Odd:
+        n: int
+
+        def __init__(self, text: str) -> None:
+            self.n = len(text)
+
+    @dataclasses.dataclass
+    class Demanding:
+        n: int
+
+        def __init__(self, n: int, factor: int) -> None:
+            self.n = n * factor
+
+    for cls in (Odd, Demanding):
+        with pytest.raises(TypeError, match="its __init__ takes"):
+            register_state_type(cls)
+
+    @register_state_type
+    @dataclasses.dataclass
+    class Lenient:
+        n: int
+
+        def __init__(self, n: int = 0, **others: Any) -> None:
+            self.n = n
+
+    assert decode(encode(Lenient(3), "x")) == Lenient(3)
+
+
 def test_a_missing_registration_is_named_when_it_is_loaded() -> None:
     with pytest.raises(CheckpointError, match=r"'Gone'.*register_state_type"):
         decode(ext(4, ["Gone", 1, {}]))
 
 
 def test_fractions_and_ids_are_exact() -> None:
-    for value in (fractions.Fraction(1, 3), uuid.UUID(int=5), decimal.Decimal("0.10")):
+    for value in (
+        fractions.Fraction(-1, 3),
+        uuid.UUID(int=5),
+        decimal.Decimal("0.10"),
+        range(7, -5, -2),
+    ):
         assert repr(decode(encode(value, "x"))) == repr(value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [10**5000, range(-(10**5000)), fractions.Fraction(10**5000, 7)],
+    ids=["integer", "range", "fraction"],
+)
+def test_numbers_may_be_longer_than_python_writes_in_decimal(value: Any) -> None:
+    assert decode(encode(value, "x")) == value
+
+
+def test_an_error_gives_advice_where_there_is_some() -> None:
+    with pytest.raises(StateTypeError, match=r"register_state_type\(Unknown\)$"):
+        check_value(Unknown(), "x")
+    with pytest.raises(StateTypeError, match=r"half of a surrogate pair\)$"):
+        check_value("\ud800", "x")

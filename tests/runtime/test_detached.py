@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from tenure.runtime import (
+    EventLoopError,
     EventsMissedError,
     Executor,
     ExecutorInvoked,
@@ -125,12 +126,68 @@ async def test_cancelling_a_stream_ends_it_with_the_outcome_cancelled(
     assert told[-1].outcome is Outcome.CANCELLED
 
 
-async def test_an_unknown_run_and_a_second_iteration_are_refused() -> None:
+async def test_an_unknown_run_is_refused_and_so_is_a_stream_at_its_end() -> None:
     workflow = counting()
     with pytest.raises(RunNotFoundError, match=r"workflow\.start"):
         workflow.attach("nothing")
     stream = workflow.attach(workflow.start(1))
+    await anext(aiter(stream))
     async for _ in stream:
         pass
     with pytest.raises(StreamConsumedError):
         aiter(stream)
+
+
+async def test_events_count_from_one(workflow: Workflow, held: HeldExecutor) -> None:
+    run_id = workflow.start("a")
+    with pytest.raises(ValueError, match="after=-1"):
+        workflow.attach(run_id, after=-1)
+    await workflow.cancel(run_id)
+
+
+def test_who_reads_a_live_run_in_another_loop_is_refused_and_may_come_after_it(
+    workflow: Workflow, held: HeldExecutor
+) -> None:
+    async def start() -> str:
+        run_id = workflow.start("a")
+        await held.staged["a"].wait()
+        return run_id
+
+    async def read(run_id: str) -> list[object]:
+        return [event async for event in workflow.attach(run_id)]
+
+    async def bring(run_id: str) -> object:
+        return (await workflow.attach(run_id).result()).outcome
+
+    driving = asyncio.new_event_loop()
+    run_id = driving.run_until_complete(start())
+    for ask in (read, bring, workflow.cancel):
+        with pytest.raises(EventLoopError, match="another one"):
+            asyncio.run(ask(run_id))
+    driving.run_until_complete(workflow.cancel(run_id))
+    driving.close()
+    assert asyncio.run(bring(run_id)) is Outcome.CANCELLED
+    assert isinstance(asyncio.run(read(run_id))[-1], RunEnded)
+    asyncio.run(workflow.cancel(run_id))
+
+
+async def test_who_reads_a_run_whose_loop_is_closed_is_not_left_waiting() -> None:
+    held = HeldExecutor()
+    workflow = WorkflowBuilder("press", start=held).build()
+
+    async def start() -> str:
+        run_id = workflow.start("a")
+        await held.staged["a"].wait()
+        return run_id
+
+    def drive() -> str:
+        driving = asyncio.new_event_loop()
+        run_id = driving.run_until_complete(start())
+        driving.close()
+        return run_id
+
+    stream = workflow.attach(await asyncio.to_thread(drive))
+    with pytest.raises(EventLoopError, match="closed"):
+        await anext(stream)
+    with pytest.raises(EventLoopError, match="closed"):
+        await stream.result()

@@ -82,8 +82,16 @@ EXAMPLES: list[tuple[WorkflowError, tuple[str, ...]]] = [
     ),
     (ResponseTypeError("q1", "bool", "str"), ("q1", "asks for bool", "type str")),
     (
+        ResponseTypeError("q1", "Form", "dict", "no field `name`"),
+        ("cannot be converted to it: no field `name`",),
+    ),
+    (
         StateTypeError("state key 'cart'", "Cart"),
         ("state key 'cart'", "register_state_type(Cart)"),
+    ),
+    (
+        StateTypeError("request of 'a'", "list[int]", "Annotate it"),
+        ("request of 'a'", "list[int]. Annotate it"),
     ),
     (RunNotFoundError("r7"), ("r7", "workflow.start")),
     (EventsMissedError("r7", 3, 9), ("events 4 to 8", "after=8", "keep_events")),
@@ -94,8 +102,12 @@ EXAMPLES: list[tuple[WorkflowError, tuple[str, ...]]] = [
     ),
     (CheckpointNotFoundError("press/c42", "(any)"), ("no checkpoint:", "erased")),
     (
+        CheckpointNotFoundError("press/c42", "(any)"),
+        ("'press/c42' has no checkpoint", "erased", "Run a message"),
+    ),
+    (
         CheckpointMismatchError("c1", "abc", "def"),
-        ("'c1'", "another graph", "signature def", "abc"),
+        ("'c1'", "another graph", "signature def", "abc", "run a message"),
     ),
     (EventLoopError("r7", "its loop is closed"), ("r7", "its loop is closed")),
     (OwnershipLostError("commit", 3, 4), ("commit refused", "epoch 3", "epoch 4")),

@@ -11,14 +11,18 @@ from tenure.runtime import (
     DeadlineError,
     Executor,
     ExecutorError,
+    MemoryStore,
     Outcome,
     Retry,
     WorkflowBuilder,
     WorkflowContext,
+    WorkflowExecutor,
+    _driver,
     executor,
     handler,
+    response_handler,
 )
-from tenure.runtime.testing import turns
+from tenure.runtime.testing import HeldExecutor, turns
 
 
 async def test_an_attempt_that_takes_too_long_ends_with_a_timeout() -> None:
@@ -83,6 +87,64 @@ async def test_a_thread_that_outlives_its_timeout_reaches_nobody(
     await workflow.run("y")
     assert dict(workflow.state) == {"attempt": 3}
     assert detector.verdict is Verdict.CLEAN
+
+
+class Slow:
+    """Takes its time while it is copied, and is not copied any further."""
+
+    def __init__(self) -> None:
+        self.go_on = threading.Event()
+
+    def __deepcopy__(self, memo: object) -> "Slow":
+        self.go_on.wait(20)
+        return self
+
+
+class Hasty(Executor):
+    """Its first attempt is timed out in the middle of sending, or of asking."""
+
+    def __init__(self, verb: str) -> None:
+        super().__init__("hasty", timeout=0.05, retry=Retry(attempts=2, wait=0))
+        self.verb = verb
+        self.attempts = 0
+        self.slow = Slow()
+        self.outlived = threading.Event()
+
+    @handler
+    def work(self, message: str, ctx: WorkflowContext[object, str]) -> None:
+        self.attempts += 1
+        if self.attempts == 1:
+            if self.verb == "send":
+                ctx.send_message(self.slow)
+            else:
+                ctx.request_info(self.slow, str)
+            self.outlived.set()
+            return
+        self.slow.go_on.set()
+        self.outlived.wait(20)
+        ctx.yield_output("second attempt")
+
+    @response_handler
+    async def answered(
+        self, question: Slow, answer: str, ctx: WorkflowContext[object, str]
+    ) -> None:
+        await ctx.yield_output(answer)
+
+
+@executor
+async def show(message: object, ctx: WorkflowContext[None, object]) -> None:
+    await ctx.yield_output(message)
+
+
+@pytest.mark.parametrize("verb", ["send", "ask"])
+async def test_what_a_thread_was_about_to_say_in_a_failed_attempt_reaches_nobody(
+    verb: str,
+) -> None:
+    hasty = Hasty(verb)
+    workflow = WorkflowBuilder("w", start=hasty).add_edge(hasty, show).build()
+    result = await workflow.run("x")
+    assert result.outputs == ("second attempt",)
+    assert result.pending_requests == ()
 
 
 class Counted(Executor):
@@ -177,6 +239,59 @@ async def test_a_deadline_ends_a_run_and_keeps_the_supersteps_before_it() -> Non
     assert dict(workflow.state) == {"quick": "x"}
 
 
+@pytest.mark.parametrize("store", [None, MemoryStore()])
+async def test_a_deadline_counts_the_wait_for_the_instance(
+    store: MemoryStore | None,
+) -> None:
+    held = HeldExecutor()
+    workflow = WorkflowBuilder("w", start=held, store=store).build()
+    owner = asyncio.create_task(workflow.run("x"))
+    await held.staged["x"].wait()
+    with pytest.raises(DeadlineError, match="before the first superstep"):
+        await workflow.run("y", on_conflict="wait", deadline=0.05)
+    held.released["x"].set()
+    held.released["z"].set()
+    await owner
+    await workflow.run("z")
+    assert dict(workflow.state) == {"x_key": "x", "z_key": "z"}
+
+
+async def test_a_deadline_counts_the_wait_for_a_run_of_another_process() -> None:
+    store, held = MemoryStore(), HeldExecutor()
+    here, there = (
+        WorkflowBuilder("w", start=held, store=store).build() for _ in range(2)
+    )
+    owner = asyncio.create_task(there.run("x"))
+    await held.staged["x"].wait()
+    with pytest.raises(DeadlineError):
+        await here.run("y", on_conflict="wait", deadline=0.05)
+    held.released["x"].set()
+    await owner
+    assert not here.instance("default").busy
+
+
+@pytest.mark.parametrize("deadline", [0, -1])
+async def test_a_deadline_that_has_passed_already_runs_nothing(deadline: float) -> None:
+    @executor
+    async def work(message: str, ctx: WorkflowContext[None, str]) -> None:
+        ctx.set_state("message", message)
+
+    workflow = WorkflowBuilder("w", start=work).build()
+    with pytest.raises(DeadlineError):
+        await workflow.run("x", deadline=deadline)
+    assert dict(workflow.state) == {}
+    assert not workflow.instance("default").busy
+
+
+async def test_a_deadline_that_is_no_number_is_refused_before_the_claim() -> None:
+    workflow = WorkflowBuilder("w", start=HeldExecutor()).build()
+    with pytest.raises(ValueError, match="deadline=nan"):
+        workflow.run("x", deadline=float("nan"))
+    with pytest.raises(TypeError):
+        workflow.stream("x", deadline="soon")  # type: ignore[arg-type]
+    assert workflow.instance("default").owner.epoch == 0
+
+
 async def test_a_deadline_is_told_from_a_timeout_of_an_executor() -> None:
     @executor
     async def work(message: str, ctx: WorkflowContext[None, str]) -> None:
@@ -205,6 +320,98 @@ async def test_a_swallowed_cancellation_does_not_outlive_a_deadline() -> None:
     with pytest.raises(DeadlineError):
         await workflow.run("x", deadline=0.12)
     assert rounds < 10
+
+
+@pytest.mark.parametrize("store", [None, MemoryStore()])
+async def test_a_run_that_waits_longer_than_its_deadline_never_begins(
+    store: MemoryStore | None,
+) -> None:
+    held = HeldExecutor()
+    workflow = WorkflowBuilder("w", start=held, store=store).build()
+    owner = asyncio.create_task(workflow.run("x"))
+    await held.staged["x"].wait()
+    with pytest.raises(DeadlineError, match="before the first superstep"):
+        await workflow.run("y", on_conflict="wait", deadline=0.05)
+    held.released["x"].set()
+    await owner
+    assert dict(workflow.state) == {"x_key": "x"}
+    assert not workflow.instance("default").busy
+
+
+@pytest.mark.parametrize("shape", ["alone", "fan-out", "sub-workflow"])
+async def test_clean_up_that_waits_is_done_when_a_deadline_has_passed(
+    shape: str,
+) -> None:
+    cleaned: list[str] = []
+
+    @executor
+    async def begin(message: str, ctx: WorkflowContext[str, str]) -> None:
+        await ctx.send_message(message)
+
+    def careful(name: str) -> Executor:
+        @executor(id=name)
+        async def work(message: str, ctx: WorkflowContext[None, str]) -> None:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                await turns(10)
+                cleaned.append(name)
+
+        return work
+
+    one, two = careful("one"), careful("two")
+    if shape == "sub-workflow":
+        child = WorkflowBuilder("child", start=one).build()
+        workflow = WorkflowBuilder("w", start=WorkflowExecutor(child)).build()
+    elif shape == "fan-out":
+        builder = WorkflowBuilder("w", start=begin)
+        workflow = builder.add_fan_out(begin, [one, two]).build()
+    else:
+        workflow = WorkflowBuilder("w", start=one).build()
+    with pytest.raises(DeadlineError):
+        await workflow.run("x", deadline=0.05)
+    assert cleaned == (["one", "two"] if shape == "fan-out" else ["one"])
+
+
+async def test_who_is_cancelled_after_a_deadline_is_cancelled() -> None:
+    cleaning = asyncio.Event()
+
+    @executor
+    async def work(message: str, ctx: WorkflowContext[None, str]) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cleaning.set()
+            await asyncio.Event().wait()
+
+    workflow = WorkflowBuilder("w", start=work).build()
+    running = asyncio.create_task(workflow.run("x", deadline=0.02))
+    await cleaning.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+
+
+async def test_an_executor_that_goes_on_after_its_deadline_is_cancelled_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_driver, "_PATIENCE", 0.01)
+    swallowed = 0
+
+    @executor
+    async def stubborn(message: str, ctx: WorkflowContext[None, str]) -> None:
+        nonlocal swallowed
+        while swallowed < 3:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                swallowed += 1
+        await asyncio.Event().wait()
+
+    workflow = WorkflowBuilder("w", start=stubborn).build()
+    with pytest.raises(DeadlineError):
+        await workflow.run("x", deadline=0.02)
+    assert swallowed == 3
 
 
 async def test_a_deadline_in_the_middle_of_a_fan_out_ends_all_of_it() -> None:

@@ -150,6 +150,20 @@ async def test_only_what_is_worth_it_is_tried_again(
     assert flaky.attempts == attempts
 
 
+async def test_a_policy_that_fails_itself_fails_the_executor() -> None:
+    def worth_another(error: BaseException) -> bool:
+        raise LookupError("no such error")
+
+    @executor(retry=Retry(attempts=3, wait=0, on=worth_another))
+    async def work(message: str, ctx: WorkflowContext[None, str]) -> None:
+        raise ValueError("attempt")
+
+    workflow = WorkflowBuilder("w", start=work).build()
+    with pytest.raises(ExecutorError, match=r"'work'.*retry.on raised") as caught:
+        await workflow.run("x")
+    assert isinstance(caught.value.__cause__, LookupError)
+
+
 async def test_without_a_policy_there_is_one_attempt() -> None:
     flaky = Flaky(None, 9, ValueError)
     with pytest.raises(ExecutorError):
@@ -261,7 +275,10 @@ def test_waits_grow_and_are_spread_and_bounded() -> None:
         assert longest / 2 <= min(waits) < max(waits) <= longest
 
 
-@pytest.mark.parametrize("wrong", [{"attempts": 0}, {"wait": -1}, {"max_wait": -0.1}])
+@pytest.mark.parametrize(
+    "wrong",
+    [{"attempts": 0}, {"wait": -1}, {"max_wait": -0.1}, {"wait": float("nan")}],
+)
 def test_a_policy_that_makes_no_sense_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="attempts count from 1"):
         Retry(**wrong)

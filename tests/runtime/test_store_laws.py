@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import sys
 import threading
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
@@ -255,16 +256,16 @@ async def test_only_the_owner_can_extend_or_give_back(store: Store) -> None:
 
 async def test_a_checkpoint_comes_back_with_all_that_it_holds(store: Store) -> None:
     one = await claimed(store, "a")
-    request = PendingRequest("q1", "ask", {"question": (1, 2)}, bool)
+    request = PendingRequest("q1", "ask", {"question": (1, 2)}, bool, "r0")
     checkpoint, state = Tree().grow(
         one,
         "a",
         None,
         1,
         {"k": {"deep": [1, (2, 3)]}},
-        messages=[("b", "hello"), ("c", [1, 2]), ("b", {"x"})],
+        messages=[("b", "hello", "a"), ("c", [1, 2], "r0"), ("b", {"x"}, "a")],
         answers=[("ask", "q0", (True, None))],
-        fan_ins=[(0, "b", 1), (0, "b", 2), (1, "c", "x")],
+        fan_ins=[(0, "b", 1, "a"), (0, "b", 2, "r0"), (1, "c", "x", "a")],
         requests=(request,),
         snapshots={"b": {"seen": 3}, "c": None},
     )
@@ -291,7 +292,7 @@ async def test_nobody_can_change_what_is_kept(store: Store) -> None:
         None,
         1,
         {"history": [{"by": ["a"]}]},
-        messages=[("b", message)],
+        messages=[("b", message, "a")],
         requests=(PendingRequest("q1", "ask", question, bool),),
         snapshots={"b": snapshot},
     )
@@ -304,7 +305,7 @@ async def test_nobody_can_change_what_is_kept(store: Store) -> None:
         assert whole == loaded.writes == {"history": [{"by": ["a"]}]}
         whole["history"][0]["by"].append("later")
         loaded.writes["history"].append("later")
-        assert list(loaded.standing.messages) == [("b", ["m"])]
+        assert list(loaded.standing.messages) == [("b", ["m"], "a")]
         assert loaded.standing.snapshots == {"b": {"seen": []}}
         assert loaded.standing.requests[0].data == {"q": []}
         message, snapshot = (
@@ -415,6 +416,29 @@ async def test_a_checkpoint_is_found_whatever_its_id_looks_like(
     assert (await store.load(NAME))[1] == {"k": 1, "j": 2}
     with pytest.raises(CheckpointNotFoundError):
         await store.load(NAME, f"{name}.")
+
+
+async def test_threads_that_share_a_store_never_get_one_epoch_twice(
+    store: Store,
+) -> None:
+    epochs: list[int] = []
+    begun = threading.Barrier(4)
+
+    async def claims() -> None:
+        count = 3000 if isinstance(store, MemoryStore) else 100
+        epochs.extend([(await claimed(store, "run")).epoch for _ in range(count)])
+
+    def work() -> None:
+        begun.wait(20)
+        asyncio.run(claims())
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        await asyncio.gather(*(asyncio.to_thread(work) for _ in range(4)))
+    finally:
+        sys.setswitchinterval(before)
+    assert sorted(epochs) == list(range(1, len(epochs) + 1))
 
 
 # What goes: old checkpoints.
@@ -581,7 +605,7 @@ class Twin:
             self.position,
             writes,
             gone,
-            messages=[("b", self.position)],
+            messages=[("b", self.position, "r1")],
         )
         await self.store.commit(NAME, one, state)
         self.line.append((one.checkpoint_id, await self.store.load(NAME)))

@@ -1,6 +1,7 @@
 """Streams: what they tell, in which order, to whom."""
 
 import asyncio
+import threading
 
 import pytest
 
@@ -10,14 +11,17 @@ from tenure.runtime import (
     Executor,
     ExecutorError,
     ExecutorFailed,
+    MemoryStore,
     MessageTypeError,
     OutputYielded,
+    OwnershipLostError,
     RunEnded,
     RunFailed,
     StreamConsumedError,
     Workflow,
     WorkflowBuilder,
     WorkflowContext,
+    WorkflowExecutor,
     executor,
     handler,
 )
@@ -96,6 +100,56 @@ async def test_a_run_waits_for_its_reader_once_the_buffer_is_full() -> None:
     assert outputs == list(range(1, 1001))
 
 
+@executor
+def flood(count: int, ctx: WorkflowContext[None, int]) -> None:
+    for number in range(count):
+        ctx.yield_output(number)
+
+
+async def most_waiting(workflow: Workflow, message: int) -> int:
+    """Read a stream whose buffer has four places; return how many ever waited."""
+    most = 0
+    async with workflow.stream(message, buffer=4) as events:
+        async for _ in events:
+            most = max(most, len(events._buffer._entries))
+    return most
+
+
+async def test_a_thread_waits_for_the_reader_once_the_buffer_is_full() -> None:
+    workflow = WorkflowBuilder("flood", start=flood).build()
+    assert await most_waiting(workflow, 500) <= 4 + 3
+
+
+async def test_a_sub_workflow_waits_for_its_parents_reader() -> None:
+    for inner in (WorkflowBuilder("flood", start=flood).build(), counting(300)):
+        sub = WorkflowExecutor(inner, "sub")
+        workflow = WorkflowBuilder("parent", start=sub).build()
+        # Inside it, a superstep tells five things besides its outputs.
+        assert await most_waiting(workflow, 1 if inner.name == "count" else 300) <= 9
+
+
+async def test_a_thread_that_waits_for_a_reader_ends_with_its_run() -> None:
+    done = threading.Event()
+
+    @executor
+    def endless(name: str, ctx: WorkflowContext[None, str]) -> None:
+        try:
+            for _ in range(10**9):
+                ctx.yield_output(name)
+                if ctx.late:
+                    break
+        finally:
+            done.set()
+
+    workflow = WorkflowBuilder("endless", start=endless).build()
+    async with workflow.stream("a", buffer=4) as events:
+        async for event in events:
+            if event.seq == 20:
+                break
+    await asyncio.to_thread(done.wait, 20)
+    assert done.is_set()
+
+
 async def test_a_run_without_a_stream_keeps_its_newest_thousand_events() -> None:
     result = await counting(500).run(1)
     assert len(result.outputs) == 500
@@ -104,11 +158,22 @@ async def test_a_run_without_a_stream_keeps_its_newest_thousand_events() -> None
     assert isinstance(result.events[-1], RunEnded)
 
 
-async def test_a_second_iteration_is_refused() -> None:
+async def test_whoever_has_broken_out_of_a_stream_may_read_on() -> None:
+    stream = counting(3).stream(1)
+    told = [await anext(aiter(stream))]
+    async for event in stream:
+        told.append(event)
+        break
+    told += [event async for event in stream]
+    assert [event.seq for event in told] == list(range(1, len(told) + 1))
+    assert isinstance(told[-1], RunEnded)
+
+
+async def test_a_stream_that_was_read_to_its_end_is_not_iterated_again() -> None:
     stream = counting(1).stream(1)
     async for _ in stream:
         pass
-    with pytest.raises(StreamConsumedError, match="iterated already"):
+    with pytest.raises(StreamConsumedError, match="read to its end"):
         async for _ in stream:
             pass
 
@@ -143,6 +208,31 @@ async def test_bad_input_is_refused_before_the_instance_is_claimed() -> None:
         workflow.stream(1, buffer=0)
     assert not workflow.instance("default").busy
     assert workflow.instance("default").owner.epoch == 0
+
+
+@pytest.mark.parametrize("store", [None, MemoryStore()])
+async def test_a_stream_that_was_superseded_before_it_was_read_says_so(
+    store: MemoryStore | None,
+) -> None:
+    counter = Counter(1)
+    workflow = WorkflowBuilder("count", start=counter, store=store).build()
+    stream = workflow.stream(1)
+    await workflow.run(1, on_conflict="supersede")
+    told: list[object] = []
+    with pytest.raises(OwnershipLostError, match="start refused"):
+        async for event in stream:
+            told.append(event)  # noqa: PERF401 - the loop raises
+    [ended] = told
+    assert isinstance(ended, RunEnded)
+    assert ended.outcome is Outcome.SUPERSEDED
+
+
+async def test_a_stream_that_was_closed_before_it_was_read_has_an_end() -> None:
+    stream = counting(1).stream(1)
+    await stream.aclose()
+    [ended] = [event async for event in stream]
+    assert isinstance(ended, RunEnded)
+    assert ended.outcome is Outcome.ABANDONED
 
 
 def test_a_stream_needs_a_running_loop_when_it_is_read() -> None:

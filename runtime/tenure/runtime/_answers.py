@@ -191,6 +191,8 @@ class Worker:
         self._starting: Final = threading.Lock()
         self._thread: threading.Thread | None = None
         self._finalizer = weakref.finalize(self, self._work.put, None)
+        # At the exit of the interpreter others may have something to ask yet.
+        self._finalizer.atexit = False
 
     def ask(self, work: Callable[[], R]) -> Awaitable[R]:
         """Have it do `work`; what is returned brings the answer.
@@ -205,6 +207,22 @@ class Worker:
         answer: Answer[R] = Answer(_spawn.this_loop())
         self._work.put((work, answer))
         return answer
+
+    def leave(self, work: Callable[[], object], seconds: float = 0.0) -> None:
+        """Have it do `work`, which brings no answer, if it has ever done anything.
+
+        May be called from any thread and from a finalizer.
+
+        Args:
+            work: What to do after all that was asked for.
+            seconds: For how long to wait until it is done.
+        """
+        if self._thread is None:
+            return
+        done = threading.Event()
+        self._work.put((work, done))
+        if seconds:
+            done.wait(seconds)
 
     def _start(self) -> None:
         with self._starting:
@@ -232,8 +250,21 @@ class Inline:
         with self._doing:
             return Known(work())
 
+    def leave(self, work: Callable[[], object], seconds: float = 0.0) -> None:
+        """Do `work`, unless another thread is doing something and goes on doing it.
 
-_Work = tuple[Callable[[], Any], Answer[Any]]
+        Args:
+            work: What to do.
+            seconds: For how long to wait for other threads.
+        """
+        if self._doing.acquire(timeout=seconds):
+            try:
+                work()
+            finally:
+                self._doing.release()
+
+
+_Work = tuple[Callable[[], Any], Answer[Any] | threading.Event]
 
 
 def _do_all(work: "queue.SimpleQueue[_Work | None]") -> None:
@@ -245,6 +276,9 @@ def _do_all(work: "queue.SimpleQueue[_Work | None]") -> None:
             result = what()
         except BaseException as exc:  # noqa: BLE001 - raised where it is waited for
             error = exc
-        answer.settle(result, error)
+        if isinstance(answer, threading.Event):
+            answer.set()
+        else:
+            answer.settle(result, error)
         # Nothing is held on to while waiting for the next one.
         del item, what, answer, result, error

@@ -2,7 +2,9 @@
 
 from typing import Any
 
+from tenure.runtime._executor import Executor
 from tenure.runtime._graph import Edge, FanInEdge, Graph
+from tenure.runtime._retry import Retry
 from tenure.runtime._types import describe, elements_of, may_flow
 from tenure.runtime.errors import DefinitionError
 
@@ -14,10 +16,13 @@ def check_graph(graph: Graph) -> None:
         graph: What was drawn.
 
     Raises:
-        DefinitionError: An executor cannot be reached, or no message that a source
-            sends is one that the target of its edge takes.
+        DefinitionError: An executor cannot be reached, no message that a source sends
+            is one that the target of its edge takes, or a limit of an executor makes no
+            sense.
     """
     _check_reachable(graph)
+    for name, one in graph.executors.items():
+        _check_limits(graph, name, one.executor)
     edges = dict.fromkeys(edge for edges in graph.leaving.values() for edge in edges)
     for edge in edges:
         for source in edge.sources:
@@ -41,6 +46,26 @@ def _check_reachable(graph: Graph) -> None:
             f"no message can reach {names} from {graph.start!r}",
             "Draw an edge to it, or leave it out",
         )
+
+
+def _check_limits(graph: Graph, name: str, executor: Executor) -> None:
+    # Any, because users may set anything, as attributes of the class too.
+    timeout: Any = executor.timeout
+    concurrency: Any = executor.concurrency
+    retry: Any = executor.retry
+    if retry is not None and not isinstance(retry, Retry):
+        problem, remedy = f"retry is {retry!r}", "Pass a Retry"
+    elif timeout is not None and not _is_above_zero(timeout, int | float):
+        problem, remedy = f"timeout is {timeout!r}", "Allow more than 0 seconds"
+    elif concurrency is not None and not _is_above_zero(concurrency, int):
+        problem, remedy = f"concurrency is {concurrency!r}", "Allow 1 at least"
+    else:
+        return
+    raise DefinitionError(graph.name, f"{name!r}: its {problem}", remedy)
+
+
+def _is_above_zero(value: Any, kind: Any) -> bool:  # noqa: ANN401 - any value, any type
+    return isinstance(value, kind) and not isinstance(value, bool) and value > 0
 
 
 def _check_types(graph: Graph, edge: Edge, source: str, target: str) -> None:

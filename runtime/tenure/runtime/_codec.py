@@ -15,7 +15,12 @@ from typing import Any, Final
 import msgspec
 
 from tenure.runtime._scalars import SCALARS, read_scalar
-from tenure.runtime._state_types import build, fields_of, registered
+from tenure.runtime._state_types import (
+    besides_fields,
+    build,
+    fields_of,
+    registered,
+)
 from tenure.runtime.errors import CheckpointError, StateTypeError
 
 _TUPLE, _SET, _FROZENSET, _REGISTERED, _PAIRS, _INTEGER, _SCALAR = range(1, 8)
@@ -193,7 +198,13 @@ def _lower_registered(value: Any, kind: type[Any], what: str) -> Any:  # noqa: A
         name: _lower(item, f"{inside}.{name}")
         for name, item in fields_of(value, entry).items()
     }
-    return _extension(_REGISTERED, [entry.tag, entry.version, lowered], what)
+    payload: list[Any] = [entry.tag, entry.version, lowered]
+    besides = besides_fields(value, entry)
+    if besides:
+        payload.append({
+            name: _lower(item, f"{inside}.{name}") for name, item in besides.items()
+        })
+    return _extension(_REGISTERED, payload, what)
 
 
 def _extension(code: int, payload: object, what: str) -> msgspec.msgpack.Ext:

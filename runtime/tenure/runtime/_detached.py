@@ -14,6 +14,7 @@ from tenure.runtime._events import WorkflowEvent
 from tenure.runtime._run import Run, RunResult
 from tenure.runtime._stream_buffer import Entry
 from tenure.runtime.errors import (
+    EventLoopError,
     EventsMissedError,
     RunNotFoundError,
     StreamConsumedError,
@@ -84,13 +85,13 @@ class AttachedStream:
         after: Number of the last event that the reader has had.
     """
 
-    __slots__ = ("_buffer", "_iterated", "_run", "_seq")
+    __slots__ = ("_at_end", "_buffer", "_run", "_seq")
 
     def __init__(self, run: Run, buffer: ReplayBuffer, after: int) -> None:
         self._run: Final = run
         self._buffer: Final = buffer
         self._seq = after
-        self._iterated = False
+        self._at_end = False
 
     def __repr__(self) -> str:
         return f"<AttachedStream {self._run.run_id} after event {self._seq}>"
@@ -111,9 +112,8 @@ class AttachedStream:
         return self._seq
 
     def __aiter__(self) -> Self:
-        if self._iterated:
+        if self._at_end:
             raise StreamConsumedError(self.run_id)
-        self._iterated = True
         return self
 
     async def __anext__(self) -> WorkflowEvent:
@@ -122,11 +122,15 @@ class AttachedStream:
         Raises:
             StopAsyncIteration: The run has ended.
             EventsMissedError: The next event is not kept any more.
+            EventLoopError: The run is driven by another loop, or by one that is closed.
         """
+        if not self._buffer.closed:
+            _insist_on_loop(self._run)
         entry = await self._buffer.after(self._seq)
         if entry is None:
             if self._seq + 1 < self._buffer.first:
                 raise EventsMissedError(self.run_id, self._seq, self._buffer.first)
+            self._at_end = True
             raise StopAsyncIteration
         kind, self._seq, facts = entry
         return kind(self._run.run_id, self._run.epoch, self._seq, *facts)
@@ -147,9 +151,9 @@ class AttachedStream:
 
         Raises:
             WorkflowError: It has failed, or was superseded.
+            EventLoopError: As for `__anext__`.
         """
-        if self._run.task is not None:
-            await _spawn.ended(self._run.task)
+        await _ended(self._run)
         return self._run.result()
 
 
@@ -174,7 +178,10 @@ class DetachedRuns:
 
         Raises:
             RunNotFoundError: There is no such run, or it ended long ago.
+            ValueError: Events count from 1.
         """
+        if after < 0:
+            raise ValueError(f"after={after}: events count from 1, so 0 is before all")
         run, buffer = self._find(run_id)
         return AttachedStream(run, buffer, after)
 
@@ -183,14 +190,36 @@ class DetachedRuns:
 
         Raises:
             RunNotFoundError: There is no such run, or it ended long ago.
+            EventLoopError: This is not the loop that drives it.
         """
         run, _ = self._find(run_id)
-        run.cancel()
-        if run.task is not None:
-            await _spawn.ended(run.task)
+        if not run.ended:
+            _insist_on_loop(run)
+            run.cancel()
+        await _ended(run)
 
     def _find(self, run_id: str) -> tuple[Run, ReplayBuffer]:
         try:
             return self._runs[RunId(run_id)]
         except KeyError:
             raise RunNotFoundError(run_id) from None
+
+
+async def _ended(run: Run) -> None:
+    """Wait until a run has ended."""
+    if run.task is not None and not run.ended:
+        _insist_on_loop(run)
+        await _spawn.ended(run.task)
+
+
+def _insist_on_loop(run: Run) -> None:
+    """Refuse to wait for a run in another loop than its own, which would wake nobody.
+
+    Raises:
+        EventLoopError: This is not the loop that drives it.
+    """
+    if run.loop is _spawn.running_loop():
+        return
+    closed = run.loop is not None and run.loop.is_closed()
+    state = "closed" if closed else "another one"
+    raise EventLoopError(run.run_id, f"the loop that drives it is {state}")

@@ -2,11 +2,11 @@
 
 from anyio import move_on_after
 
-from tenure.instrumentation.operations import DiscardCause, Outcome
+from tenure.instrumentation.operations import DiscardCause, Outcome, Owner
 from tenure.runtime import _spawn
 from tenure.runtime._claiming import Heartbeat, claim_in_store, give_back
 from tenure.runtime._entry import enter_from_store, enter_without_store
-from tenure.runtime._events import ExecutorFailed, RunEnded, RunFailed, RunStarted
+from tenure.runtime._events import ExecutorFailed, RunFailed, RunStarted
 from tenure.runtime._run import Run
 from tenure.runtime._superstep import Supersteps
 from tenure.runtime.errors import (
@@ -22,6 +22,10 @@ _TURNS = 8
 
 _GONE_AFTER = 1.0
 """Seconds after which a waiting run looks whether the owner is still there."""
+
+_PATIENCE = 1.0
+"""For how many seconds a run may clean up after its deadline, and after each further
+cancellation."""
 
 _FINE = (type(None), Exception, _spawn.CANCELLED)
 """What a run may end with and go on to clean up; else its coroutine, or the process, is
@@ -52,7 +56,59 @@ async def drive(run: Run) -> None:
         raise error
 
 
+class _Deadline:
+    """Cancels a run that takes too long, and again if it goes on all the same.
+
+    Not a cancel scope of anyio, which would cancel every await of clean-up code too.
+
+    Args:
+        run: A run; its task is the current one.
+        seconds: After how many seconds.
+    """
+
+    __slots__ = ("_cancelled", "_run", "_timer")
+
+    def __init__(self, run: Run, seconds: float) -> None:
+        self._run = run
+        # How often it has cancelled and not taken that back.
+        self._cancelled = 0
+        self._timer = _spawn.Timer(seconds, self._pass)
+
+    def _pass(self) -> None:
+        self._run.overdue = True
+        self._cancelled += self._run.interrupt()
+        self._timer = _spawn.Timer(_PATIENCE, self._pass)
+
+    def alone(self) -> bool:
+        """Say whether the run was cancelled by this deadline and by nobody else."""
+        return 0 < self._cancelled >= _spawn.cancellations()
+
+    def stop(self) -> None:
+        """Cancel no more, and let the task wait again for whatever it has to."""
+        self._timer.stop()
+        _spawn.take_back_cancellations(self._cancelled)
+        self._cancelled = 0
+
+
 async def _go(run: Run) -> None:
+    """Go to the run's end, within its deadline if it has one."""
+    if run.deadline is None:
+        await _go_on(run)
+        return
+    if run.deadline <= 0:
+        raise DeadlineError(run.deadline, run.index)
+    deadline = _Deadline(run, run.deadline)
+    try:
+        await _go_on(run)
+    except _spawn.CANCELLED as exc:
+        if deadline.alone():
+            raise DeadlineError(run.deadline, run.index) from exc
+        raise
+    finally:
+        deadline.stop()
+
+
+async def _go_on(run: Run) -> None:
     """Wait for the run's turn, claim in the store if there is one, and run."""
     while (turn := run.turn) is not None:  # another thread may grant it now
         with move_on_after(_GONE_AFTER):
@@ -62,25 +118,14 @@ async def _go(run: Run) -> None:
         run.voice.make_current(None)
     keeper = run.instance.keeper
     if keeper is None:
-        await _run_until(run)
+        await _run_supersteps(run)
         return
     await claim_in_store(run)
     heartbeat = Heartbeat(run, keeper)
     try:
-        await _run_until(run)
+        await _run_supersteps(run)
     finally:
         heartbeat.stop()
-
-
-async def _run_until(run: Run) -> None:
-    """Run all supersteps, within the run's deadline if it has one."""
-    if run.deadline is None:
-        await _run_supersteps(run)
-        return
-    with move_on_after(run.deadline) as scope:
-        await _run_supersteps(run)
-    if scope.cancelled_caught:
-        raise DeadlineError(run.deadline, run.index)
 
 
 async def _run_supersteps(run: Run) -> None:
@@ -95,6 +140,8 @@ async def _run_supersteps(run: Run) -> None:
     # With a store, whoever hears this knows that the run cannot get lost any more.
     run.note(RunStarted)
     while mailbox:
+        if run.overdue:  # and has swallowed its cancellation
+            raise DeadlineError(run.deadline or 0.0, run.index)
         if run.index >= graph.max_supersteps:
             raise ConvergenceError(graph.max_supersteps, mailbox.waiting)
         if run.buffer is not None and run.buffer.full:
@@ -115,7 +162,7 @@ async def _run_superstep(run: Run, supersteps: Supersteps) -> None:
     try:
         await supersteps.execute(batch)
     except BaseException as exc:
-        _discard(run, _ending(run, exc)[1])
+        _discard(run, _ending(run, exc)[1], exc)
         raise
     finally:
         if told:
@@ -135,7 +182,7 @@ def _ending(run: Run, error: BaseException | None) -> tuple[Outcome, DiscardCaus
     return Outcome.FAILED, DiscardCause.FAILED
 
 
-def _discard(run: Run, cause: DiscardCause) -> None:
+def _discard(run: Run, cause: DiscardCause, error: BaseException) -> None:
     """Throw away what the run has staged, unless its successor has done so."""
     if run.discarded:
         return
@@ -148,7 +195,7 @@ def _discard(run: Run, cause: DiscardCause) -> None:
         fenced = owner.epoch != run.epoch
         thrown = {} if fenced else {**(run.take_swept() or {}), **thrown}
     run.voice.discard(
-        owner,
+        _newer(owner, error),
         thrown,
         cause=cause,
         fenced=fenced,
@@ -159,6 +206,16 @@ def _discard(run: Run, cause: DiscardCause) -> None:
     )
 
 
+def _newer(owner: Owner, error: BaseException) -> Owner:
+    """Return who owns an instance, by a store's refusal if that knows better.
+
+    Another process's claim is not known here before the store has refused something.
+    """
+    if isinstance(error, OwnershipLostError) and error.owner > owner.epoch:
+        return Owner(error.owner)
+    return owner
+
+
 def _conclude(run: Run, error: BaseException | None) -> None:
     """End the run: discard, release, and only then tell the consumer."""
     if error is None:
@@ -167,7 +224,7 @@ def _conclude(run: Run, error: BaseException | None) -> None:
     else:
         outcome, cause = _ending(run, error)
         if run.epoch:
-            _discard(run, cause)
+            _discard(run, cause, error)
     run.ledger.close()
     run.outcome = outcome
     run.error = _reported(run, outcome, error)
@@ -198,9 +255,9 @@ def _tell_consumer(run: Run, outcome: Outcome, error: BaseException | None) -> N
         run.note(
             ExecutorFailed, error.superstep, error.executor, error.__cause__ or error
         )
-    if error is not None and outcome is Outcome.FAILED:
-        run.note(RunFailed, error)
-    else:
-        run.note(RunEnded, outcome, run.mailbox.undelivered)
+    if error is None or outcome is not Outcome.FAILED:
+        run.tell_end(outcome)
+        return
+    run.note(RunFailed, error)
     if run.buffer is not None:
         run.buffer.close()

@@ -3,6 +3,7 @@
 import atexit
 import gc
 import threading
+import weakref
 from typing import Any
 
 from tenure.instrumentation.operations import Trigger
@@ -19,7 +20,9 @@ def watch_endings() -> None:
     if not _watching:
         _watching = True
         gc.callbacks.append(_note_collection)
-        # After the exit hook of weakref.finalize, hence called before it.
+        # The exit hook of finalizers is registered with the first of them. This one has
+        # to be registered after it, to be called before it.
+        weakref.finalize(watch_endings, current_trigger).detach()
         atexit.register(_note_exit)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
+from typing import Any
 
 from tenure.runtime._answers import finished
 from tenure.runtime._beginning import (
@@ -13,7 +14,13 @@ from tenure.runtime._beginning import (
     Withdrawal,
 )
 from tenure.runtime._change import UNCHANGED, Change
-from tenure.runtime._checkpoint import EMPTY, CheckpointKind, Standing, Store
+from tenure.runtime._checkpoint import (
+    EMPTY,
+    CheckpointKind,
+    PendingRequest,
+    Standing,
+    Store,
+)
 from tenure.runtime._dispatch import Dispatch
 from tenure.runtime._keeper import (
     Keeper,
@@ -57,8 +64,8 @@ async def enter_from_store(run: Run, dispatches: Mapping[str, Dispatch]) -> None
     keeper = run.instance.keeper
     assert keeper is not None
     match run.beginning:
-        case Resumption(checkpoint_id):
-            await _go_back(run, keeper, checkpoint_id, dispatches)
+        case Resumption(checkpoint_id, values):
+            await _go_back(run, keeper, checkpoint_id, values, dispatches)
         case Branch(source, checkpoint_id):
             await _branch_off(run, keeper, source, checkpoint_id, dispatches)
         case Erasure():
@@ -71,15 +78,13 @@ async def enter_from_store(run: Run, dispatches: Mapping[str, Dispatch]) -> None
 def _enter(run: Run, store: Store | None) -> Change:
     """Fill the mailbox from what the run begins with; return what changes by that."""
     requests = run.instance.requests
+    _hand_on(run)
     match run.beginning:
         case FreshMessage(message):
-            run.mailbox.deliver(run.instance.graph.start, Delivery(message))
+            start = run.instance.graph.start
+            run.mailbox.deliver(start, Delivery(message, begun_by=run.run_id))
         case Responses(values):
-            for answer in answers_to(values, requests):
-                asker = answer.request.executor_id
-                if store is not None:
-                    store.check(answer.response, f"answer to {asker!r}")
-                run.mailbox.deliver(asker, Delivery(answer))
+            _deliver(run, values, requests, store)
         case Withdrawal(ids):
             find_requests(ids, requests)
             return Change(settled=tuple(ids))
@@ -88,6 +93,34 @@ def _enter(run: Run, store: Store | None) -> Change:
         case _:
             pass
     return UNCHANGED
+
+
+def _deliver(
+    run: Run,
+    values: Mapping[str, Any],
+    requests: Mapping[str, PendingRequest],
+    store: Store | None,
+) -> None:
+    """Put answers into the mailbox, for those who asked."""
+    for answer in answers_to(values, requests, run.instance.graph.shared):
+        asker = answer.request.executor_id
+        if store is not None:
+            store.check(answer.response, f"answer to {asker!r}")
+        run.mailbox.deliver(asker, _of(answer))
+
+
+def _of(answer: Answer) -> Delivery:
+    return Delivery(answer, begun_by=answer.request.begun_by)
+
+
+def _hand_on(run: Run) -> None:
+    """Put back what fan-ins hold for answers that are yet to come, or come now."""
+    holding = run.instance
+    awaited = {one.begun_by for one in holding.requests.values()}
+    for position, source, message, begun_by in holding.collected:
+        if begun_by in awaited:
+            edge = holding.graph.fan_ins[position]
+            run.mailbox.collect(edge, source, Delivery(message, begun_by=begun_by))
 
 
 async def _go_on(run: Run, keeper: Keeper, dispatches: Mapping[str, Dispatch]) -> None:
@@ -119,6 +152,7 @@ async def _go_back(
     run: Run,
     keeper: Keeper,
     checkpoint_id: str | None,
+    values: Mapping[str, Any] | None,
     dispatches: Mapping[str, Dispatch],
 ) -> None:
     """Go on from a checkpoint; going back to an earlier one is a change of its own."""
@@ -128,10 +162,19 @@ async def _go_back(
     restored = await _restored(run, keeper, wanted, strict=True)
     run.instance.replace(run, restored)
     await _take_over(run, restored, dispatches)
-    _refill(run, restored.checkpoint.standing)
+    standing = restored.checkpoint.standing
+    _refill(run, standing)
+    if values:
+        answered = {request_id for _, request_id, _ in standing.answers}
+        waiting = {
+            key: one for key, one in restored.requests.items() if key not in answered
+        }
+        _deliver(run, values, waiting, keeper.store)
     if wanted != run.head:
         run.previous, run.head = run.head, wanted
         await _save(run, keeper, "restore", dispatches)
+    elif values:
+        await _save(run, keeper, "responses", dispatches)
 
 
 async def _branch_off(
@@ -239,13 +282,13 @@ def _refill(run: Run, standing: Standing) -> None:
     mailbox, requests = run.mailbox, run.instance.requests
     graph = run.instance.graph
     try:
-        for target, message in standing.messages:
-            mailbox.deliver(target, Delivery(message))
+        for target, message, begun_by in standing.messages:
+            mailbox.deliver(target, Delivery(message, begun_by=begun_by))
         for target, request_id, response in standing.answers:
-            answer = Answer(requests[request_id], response)
-            mailbox.deliver(target, Delivery(answer))
-        for position, source, message in standing.fan_ins:
-            mailbox.collect(graph.fan_ins[position], source, Delivery(message))
+            mailbox.deliver(target, _of(Answer(requests[request_id], response)))
+        for position, source, message, begun_by in standing.fan_ins:
+            delivery = Delivery(message, begun_by=begun_by)
+            mailbox.collect(graph.fan_ins[position], source, delivery)
     except (IndexError, KeyError) as exc:
         raise CheckpointError(
             "a checkpoint does not fit the graph that it was taken of",

@@ -58,7 +58,7 @@ async def with_retries(
 
     Raises:
         ExecutorError: The last attempt failed, or failed in a way that is not worth
-            another.
+            another; or the policy itself did, asked whether it is.
     """
     if retry is None:
         await attempt(1)
@@ -71,8 +71,17 @@ async def with_retries(
     )
 
     def worth_another(error: BaseException) -> bool:
-        cause = error.__cause__ if isinstance(error, ExecutorError) else None
-        return cause is not None and retry.covers(cause)
+        if not isinstance(error, ExecutorError):
+            return False
+        # In a sub-workflow the failure of an executor is that of another.
+        cause: BaseException | None = error
+        while isinstance(cause, ExecutorError):
+            cause = cause.__cause__
+        try:
+            return cause is not None and retry.covers(cause)
+        except Exception as exc:
+            reason = f"retry.on raised {type(exc).__name__}: {exc}"
+            raise ExecutorError(error.executor, error.superstep, reason) from exc
 
     trying = AsyncRetrying(
         sleep=sleep,

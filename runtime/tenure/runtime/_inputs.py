@@ -48,7 +48,7 @@ def beginning_of(
     responses: Mapping[str, Any] | None,
     checkpoint_id: str | None,
 ) -> Beginning:
-    """Return what a run begins with that was given one of three.
+    """Return what a run begins with: a message, or answers, a checkpoint or both.
 
     Args:
         holding: The instance.
@@ -57,19 +57,21 @@ def beginning_of(
         checkpoint_id: A checkpoint.
 
     Raises:
-        TypeError: Not exactly one was given.
+        TypeError: None was given, or a message with another one.
         WorkflowError: It cannot be taken.
     """
-    given = (message is not NOTHING, responses is not None, checkpoint_id is not None)
-    if sum(given) != 1:
-        raise TypeError("pass exactly one of message, responses and checkpoint_id")
-    if responses is not None:
-        if holding.keeper is None:
-            answers_to(responses, holding.requests)
-        return Responses(dict(responses))
+    others = responses is not None or checkpoint_id is not None
+    if others is (message is not NOTHING):
+        raise TypeError(
+            "pass a message, or instead of it responses, checkpoint_id or both of them"
+        )
     if checkpoint_id is not None:
         keeper_of(holding, "checkpoint_id")
-        return Resumption(checkpoint_id)
+        return Resumption(checkpoint_id, None if responses is None else dict(responses))
+    if responses is not None:
+        if holding.keeper is None:
+            answers_to(responses, holding.requests, holding.graph.shared)
+        return Responses(dict(responses))
     return FreshMessage(_input(holding, message))
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from math import isnan
 from typing import Any, Final
 
 from tenure.instrumentation import Recorder
@@ -89,12 +90,13 @@ class Instance:
         Args:
             message: Input for the start executor, which gets a copy of its own.
             responses: Instead of a message, answers to pending requests, by id.
-            checkpoint_id: Instead of a message, the checkpoint to go on from.
+            checkpoint_id: Instead of a message, the checkpoint to go on from; with
+                `responses`, it answers the requests that wait there.
             on_conflict: What to do if a live run owns the instance: `"reject"`,
                 `"wait"` behind it, or `"supersede"` it. The workflow's own policy by
                 default.
             deadline: Seconds after which the run is cancelled and fails with
-                `DeadlineError`; no limit by default.
+                `DeadlineError`, the wait for its turn included; no limit by default.
             **kwargs: Read by executors as `ctx.kwargs`.
 
         Returns:
@@ -112,7 +114,8 @@ class Instance:
             WorkflowBusyError: A live run owns the instance, and the policy is to
                 reject. If a run of another process does, raised when the handle is
                 awaited.
-            TypeError: Not exactly one of message, responses and checkpoint_id is given.
+            TypeError: Neither message, responses nor checkpoint_id is given, or a
+                message with another of them.
         """
         beginning = beginning_of(self._holding, message, responses, checkpoint_id)
         return RunHandle(self._start(beginning, on_conflict, kwargs, deadline))
@@ -212,6 +215,7 @@ class Instance:
 
         Raises:
             RunNotFoundError: There is no such run, or it ended long ago.
+            ValueError: `after` is less than 0.
         """
         return self._detached.attach(run_id, after)
 
@@ -223,12 +227,14 @@ class Instance:
 
         Raises:
             RunNotFoundError: There is no such run, or it ended long ago.
+            EventLoopError: The run is driven by another loop, or by one that is closed.
         """
         await self._detached.cancel(run_id)
 
     def resume(
         self,
         *,
+        responses: Mapping[str, Any] | None = None,
         on_conflict: ConflictPolicy | None = None,
         deadline: float | None = None,
         **kwargs: Any,  # noqa: ANN401 - handed to executors as they are
@@ -239,6 +245,8 @@ class Instance:
         outside has to bear it.
 
         Args:
+            responses: Answers to pending requests, by id. Other than with `run`, what
+                else was left undone is gone on with too.
             on_conflict: As in `run`.
             deadline: As in `run`.
             **kwargs: Read by executors as `ctx.kwargs`.
@@ -246,9 +254,13 @@ class Instance:
         Raises:
             CheckpointError: The workflow has no store; or, when the handle is awaited,
                 the checkpoint cannot be read or was taken of another graph.
+            UnknownRequestError: No such request waits for an answer; as above.
+            ResponseTypeError: An answer is not of the type that was asked for; as
+                above.
         """
         keeper_of(self._holding, "resume")
-        return RunHandle(self._start(Resumption(), on_conflict, kwargs, deadline))
+        beginning = Resumption(None, None if responses is None else dict(responses))
+        return RunHandle(self._start(beginning, on_conflict, kwargs, deadline))
 
     def cancel_requests(
         self, ids: Iterable[str], *, on_conflict: ConflictPolicy | None = None
@@ -256,14 +268,14 @@ class Instance:
         """Withdraw requests that nobody will answer. It claims like any run.
 
         Args:
-            ids: Ids of the requests.
+            ids: Ids of the requests, or the id of one.
             on_conflict: As in `run`.
 
         Raises:
             UnknownRequestError: No such request waits for an answer. With a store,
                 raised when the handle is awaited.
         """
-        wanted = tuple(ids)
+        wanted = (ids,) if isinstance(ids, str) else tuple(ids)
         if self._holding.keeper is None:
             find_requests(wanted, self._holding.requests)
         return RunHandle(self._start(Withdrawal(wanted), on_conflict, {}))
@@ -287,8 +299,11 @@ class Instance:
                 was taken of another graph, or there is an instance of that key.
         """
         keeper = keeper_of(self._holding, "fork")
+        # Looked up first, because a claim would use up the key for nothing.
+        found = (await keeper.restore(checkpoint_id, strict=True)).checkpoint
         made = self._sibling(key)
-        await made._begin_as(Branch(keeper.name, checkpoint_id))  # noqa: SLF001 - a twin
+        branch = Branch(keeper.name, found.checkpoint_id)
+        await made._begin_as(branch)  # noqa: SLF001 - a twin
         return made
 
     async def _begin_as(self, branch: Branch) -> None:
@@ -391,6 +406,8 @@ class Instance:
         policy = on_conflict or self._on_conflict
         if policy not in POLICIES:
             raise ValueError(f"on_conflict={policy!r}: use one of {POLICIES}")
+        if deadline is not None and isnan(deadline):
+            raise ValueError(f"deadline={deadline}: pass a number of seconds")
         run = Run(
             self._holding, beginning, kwargs or NO_KWARGS, buffer, stall_after, deadline
         )

@@ -36,7 +36,7 @@ class Retry:
     ) = Exception
 
     def __post_init__(self) -> None:
-        if self.attempts < 1 or self.wait < 0 or self.max_wait < 0:
+        if not (self.attempts >= 1 and self.wait >= 0 and self.max_wait >= 0):
             raise ValueError(f"{self!r}: attempts count from 1, waits from 0 seconds")
         if importlib.util.find_spec("tenacity") is None:
             raise ImportError("Retry needs tenacity: pip install 'tenure[retry]'")

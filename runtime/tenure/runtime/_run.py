@@ -13,7 +13,7 @@ from tenure.runtime import _spawn
 from tenure.runtime._beginning import Beginning
 from tenure.runtime._checkpoint import EMPTY, PendingRequest
 from tenure.runtime._epoch import Epoch, RunId, new_run_id
-from tenure.runtime._events import WorkflowEvent
+from tenure.runtime._events import RunEnded, WorkflowEvent
 from tenure.runtime._ledger import Ledger
 from tenure.runtime._mailbox import Mailbox
 from tenure.runtime._ownership import NOBODY
@@ -102,7 +102,8 @@ class Run:
         buffer: Where its consumer reads events, if it has one.
         stall_after: Seconds without a reader, its buffer being full, after which a
             successor may supersede it.
-        deadline: Seconds after which it is cancelled; no limit if `None`.
+        deadline: Seconds after which it is cancelled, from when it begins to wait for
+            its turn; no limit if `None`.
     """
 
     __slots__ = (
@@ -131,6 +132,7 @@ class Run:
         "origin",
         "outcome",
         "outputs",
+        "overdue",
         "owner",
         "policy",
         "position",
@@ -157,6 +159,8 @@ class Run:
         self.instance: Final = instance
         self.beginning: Final = beginning
         self.deadline: Final = deadline
+        # Whether the deadline has passed.
+        self.overdue = False
         self.kwargs: Final = MappingProxyType(dict(kwargs)) if kwargs else NO_KWARGS
         self.run_id: Final = new_run_id()
         self.voice: Final[RunRecorder] = instance.recorder.run(self.run_id)
@@ -224,7 +228,7 @@ class Run:
     def lose(self) -> None:
         """Take note that the store has another owner, and end."""
         self.lost = True
-        self._cancel()
+        self.interrupt()
 
     @property
     def abandoned(self) -> Trigger | None:
@@ -279,15 +283,15 @@ class Run:
         Returns:
             Whether there is a loop that will.
         """
-        return self.loop is not None and _spawn.call_soon(self.loop, self._cancel)
+        return self.loop is not None and _spawn.call_soon(self.loop, self.interrupt)
+
+    def interrupt(self) -> bool:
+        """Cancel the run's task, in its loop; say whether there was one to cancel."""
+        return self._task is not None and self._task.cancel()
 
     def _leave(self) -> None:
-        self._cancel()
+        self.interrupt()
         self.instance.left(self)
-
-    def _cancel(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
 
     def start(self, task: "_spawn.Task[None]") -> None:
         """Take note of the task that drives the run."""
@@ -304,6 +308,13 @@ class Run:
             self.buffer.put(entry)
         if self.forward is not None:
             self.forward(kind(self.run_id, self.epoch, self._seq, *facts))
+
+    def tell_end(self, outcome: Outcome) -> None:
+        """Tell the consumer how the run has ended, and that nothing follows."""
+        awaited = {one.begun_by for one in self.requests.values()}
+        self.note(RunEnded, outcome, self.mailbox.undelivered(awaited))
+        if self.buffer is not None:
+            self.buffer.close()
 
     def result(self) -> RunResult:
         """Return what the run has brought.

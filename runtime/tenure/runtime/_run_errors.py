@@ -82,7 +82,7 @@ class DeadlineError(RunError, TimeoutError):
 
     Args:
         deadline: Seconds that the run was given.
-        superstep: The superstep that it had come to.
+        superstep: The superstep that it had come to; 0 if it had not begun.
     """
 
     def __init__(self, deadline: float, superstep: int) -> None:
@@ -91,6 +91,10 @@ class DeadlineError(RunError, TimeoutError):
         self.superstep = superstep
 
     def __str__(self) -> str:
+        if not self.superstep:
+            return (
+                f"the deadline of {self.deadline} s passed before the first superstep"
+            )
         return (
             f"the deadline of {self.deadline} s passed in superstep {self.superstep}; "
             f"the supersteps before it are committed"
@@ -245,18 +249,23 @@ class ResponseTypeError(RunError, TypeError):
         request_id: The request.
         expected: The type that was asked for.
         found: Type of the answer.
+        reason: Why not, if that is known.
     """
 
-    def __init__(self, request_id: str, expected: str, found: str) -> None:
-        super().__init__(request_id, expected, found)
+    def __init__(
+        self, request_id: str, expected: str, found: str, reason: str = ""
+    ) -> None:
+        super().__init__(request_id, expected, found, reason)
         self.request_id = request_id
         self.expected = expected
         self.found = found
+        self.reason = reason
 
     def __str__(self) -> str:
+        reason = f": {self.reason}" if self.reason else ""
         return (
             f"request {self.request_id} asks for {self.expected}; an answer of type "
-            f"{self.found} cannot be converted to it"
+            f"{self.found} cannot be converted to it{reason}"
         )
 
 
@@ -265,19 +274,24 @@ class StateTypeError(RunError, TypeError):
 
     Args:
         what: What the value is for, such as `state key 'cart'`.
-        value_type: The type that is not registered.
+        value_type: The type that is not registered, or what it is besides its type that
+            cannot be held.
+        remedy: What to do, if it is not to register the type.
     """
 
-    def __init__(self, what: str, value_type: str) -> None:
-        super().__init__(what, value_type)
+    def __init__(self, what: str, value_type: str, remedy: str = "") -> None:
+        super().__init__(what, value_type, remedy)
         self.what = what
         self.value_type = value_type
+        self.remedy = remedy
 
     def __str__(self) -> str:
-        return (
-            f"{self.what}: checkpoints cannot hold a value of type {self.value_type}. "
-            f"Use plain data, or call register_state_type({self.value_type})"
-        )
+        problem = f"{self.what}: checkpoints cannot hold a value of type"
+        remedy = self.remedy
+        if not remedy and " " not in self.value_type:
+            kind = self.value_type
+            remedy = f"Use plain data, or call register_state_type({kind})"
+        return f"{problem} {self.value_type}" + (f". {remedy}" if remedy else "")
 
 
 class RunNotFoundError(RunError, LookupError):
@@ -322,7 +336,7 @@ class EventsMissedError(RunError, LookupError):
 
 
 class StreamConsumedError(RunError):
-    """A stream is iterated only once.
+    """A stream that has been read to its end is iterated again.
 
     Args:
         run_id: The run that the stream reads.
@@ -334,8 +348,8 @@ class StreamConsumedError(RunError):
 
     def __str__(self) -> str:
         return (
-            f"the stream of run {self.run_id} is iterated already. Start another run "
-            f"for another stream"
+            f"the stream of run {self.run_id} has been read to its end. Start another "
+            f"run for another stream"
         )
 
 

@@ -44,13 +44,25 @@ def _read_span(written: Any) -> datetime.timedelta:  # noqa: ANN401
     return datetime.timedelta(*written)
 
 
+# Integers as hexadecimal text: they may be longer than 64 bits say, and Python refuses
+# to write or read very long ones in decimal.
+
+
 def _write_range(value: range) -> list[str]:
-    # As text, because a range may be longer than 64 bits say.
-    return [str(value.start), str(value.stop), str(value.step)]
+    return [hex(value.start), hex(value.stop), hex(value.step)]
 
 
 def _read_range(written: Any) -> range:  # noqa: ANN401
-    return range(*map(int, written))
+    return range(*(int(one, 16) for one in written))
+
+
+def _write_fraction(value: fractions.Fraction) -> list[str]:
+    return [hex(value.numerator), hex(value.denominator)]
+
+
+def _read_fraction(written: Any) -> fractions.Fraction:  # noqa: ANN401
+    above, below = written
+    return fractions.Fraction(int(above, 16), int(below, 16))
 
 
 SCALARS: Final[Mapping[type, tuple[str, Writer, Reader]]] = {
@@ -67,7 +79,7 @@ SCALARS: Final[Mapping[type, tuple[str, Writer, Reader]]] = {
     ),
     datetime.timedelta: ("timedelta", _write_span, _read_span),
     decimal.Decimal: ("decimal", str, decimal.Decimal),
-    fractions.Fraction: ("fraction", str, fractions.Fraction),
+    fractions.Fraction: ("fraction", _write_fraction, _read_fraction),
     uuid.UUID: ("uuid", str, uuid.UUID),
     complex: ("complex", repr, complex),
     range: ("range", _write_range, _read_range),

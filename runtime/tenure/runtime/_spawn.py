@@ -9,6 +9,7 @@ runs in these tasks as in any others.
 
 import asyncio
 import contextvars
+import threading
 from collections.abc import (
     Awaitable,
     Callable,
@@ -24,6 +25,9 @@ R = TypeVar("R")
 CANCELLED: Final = asyncio.CancelledError
 Loop = asyncio.AbstractEventLoop
 Task = asyncio.Task
+
+_LOOK: Final = 0.5
+"""Seconds after which a thread that waits looks whether the loop still runs."""
 
 # Invariant: holds every task of a live run. The loop itself keeps tasks weakly, so a
 # run that only waits for its own objects would otherwise be collected as garbage.
@@ -106,8 +110,47 @@ def call_soon(
 
 def being_cancelled() -> bool:
     """Say whether somebody cancelled the current task."""
+    return cancellations() > 0
+
+
+def cancellations() -> int:
+    """Return how often the current task was cancelled and nobody took it back."""
     task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
+    return 0 if task is None else task.cancelling()
+
+
+def take_back_cancellations(count: int) -> None:
+    """Have `count` cancellations of the current task count no more.
+
+    Args:
+        count: How many its caller has made, and dealt with.
+    """
+    task = asyncio.current_task()
+    for _ in range(count):
+        assert task is not None
+        task.uncancel()
+
+
+def wait_for(loop: Loop, condition: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Wait in a thread of one's own, while `loop` waits on its behalf.
+
+    A loop that has stopped ends it: nobody would ever wake the thread.
+
+    Args:
+        loop: The loop of another thread.
+        condition: What it waits for.
+    """
+    met = threading.Event()
+
+    async def wait() -> None:
+        try:
+            await condition()
+        finally:
+            met.set()
+
+    if loop.is_running() and call_soon(loop, lambda: start_errand(wait())):
+        while not met.wait(_LOOK) and loop.is_running():
+            pass
 
 
 async def let_others_run() -> None:

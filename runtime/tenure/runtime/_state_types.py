@@ -2,6 +2,7 @@
 
 import dataclasses
 import enum
+import inspect
 import threading
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
@@ -31,6 +32,12 @@ class Registered:
     upgrade: Upgrade | None
 
 
+_BY_NAME: Final = (
+    inspect.Parameter.POSITIONAL_OR_KEYWORD,
+    inspect.Parameter.KEYWORD_ONLY,
+)
+_VARIABLE: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
 _registering: Final = threading.Lock()
 _by_class: Final[dict[type, Registered]] = {}
 _by_tag: Final[dict[str, Registered]] = {}
@@ -47,7 +54,8 @@ def register_state_type(
 
     A value is written field by field and built again by its class: a dataclass and a
     `msgspec.Struct` by their constructor, a pydantic model without running its
-    validators again. Fields may hold whatever checkpoints may.
+    validators again, with its private attributes. Fields may hold whatever checkpoints
+    may.
 
     Args:
         cls: A dataclass, a named tuple, a `msgspec.Struct`, an enumeration, or a
@@ -106,13 +114,34 @@ def fields_of(value: Any, entry: Registered) -> dict[str, Any]:  # noqa: ANN401
     return {name: getattr(value, name) for name in names}
 
 
-def build(tag: str, version: int, fields: dict[str, Any]) -> Any:  # noqa: ANN401
+def besides_fields(value: Any, entry: Registered) -> dict[str, Any]:  # noqa: ANN401
+    """Return what a registered value is besides its fields: a pydantic model alone.
+
+    Private attributes, by their names, and under an empty name those of its fields that
+    were set, if not all were.
+    """
+    if not hasattr(entry.cls, "model_construct"):
+        return {}
+    besides: dict[str, Any] = dict(value.__pydantic_private__ or {})
+    given = value.model_fields_set
+    if not given.issuperset(fields_of(value, entry)):
+        besides[""] = sorted(given)
+    return besides
+
+
+def build(
+    tag: str,
+    version: int,
+    fields: dict[str, Any],
+    besides: dict[str, Any] | None = None,
+) -> Any:  # noqa: ANN401
     """Return the value that consists of `fields`.
 
     Args:
         tag: What its class is registered as.
         version: Version of the fields.
         fields: What `fields_of` returned.
+        besides: What `besides_fields` returned, if anything.
 
     Raises:
         CheckpointError: The class is not registered here, or not in that version.
@@ -124,6 +153,8 @@ def build(tag: str, version: int, fields: dict[str, Any]) -> Any:  # noqa: ANN40
             "call register_state_type for it before the checkpoint is loaded",
         )
     if version == entry.version:
+        if hasattr(entry.cls, "model_construct"):
+            return _construct_model(entry.cls, fields, besides or {})
         return _construct(entry.cls, fields)
     problem = (
         f"type {tag!r} has version {version} in the checkpoint and {entry.version} here"
@@ -145,9 +176,36 @@ def _construct(cls: type[Any], fields: dict[str, Any]) -> Any:  # noqa: ANN401
         return cls[fields["name"]]
     if dataclasses.is_dataclass(cls):
         return _construct_dataclass(cls, fields)
-    if hasattr(cls, "model_construct"):
-        return cls.model_construct(**fields)
+    if issubclass(cls, tuple):
+        return _construct_tuple(cls, fields)
     return cls(**fields)
+
+
+def _construct_tuple(cls: Any, fields: dict[str, Any]) -> Any:  # noqa: ANN401
+    names: tuple[str, ...] = cls._fields
+    if fields.keys() == set(names):
+        # Whatever its own `__new__` takes.
+        return cls._make(fields[name] for name in names)
+    return cls(**fields)
+
+
+def _construct_model(
+    cls: Any,  # noqa: ANN401 - pydantic need not be installed
+    fields: dict[str, Any],
+    besides: dict[str, Any],
+) -> Any:  # noqa: ANN401
+    given = besides.pop("", None)
+    made = cls.model_construct(
+        _fields_set=None if given is None else set(given), **fields
+    )
+    # By name: it takes what has the alias of another field for that one.
+    made.__dict__.update({
+        name: item for name, item in fields.items() if name in cls.model_fields
+    })
+    if besides:
+        private: dict[str, Any] = made.__pydantic_private__ or {}
+        object.__setattr__(made, "__pydantic_private__", {**private, **besides})
+    return made
 
 
 def _construct_dataclass(cls: type[Any], fields: dict[str, Any]) -> Any:  # noqa: ANN401
@@ -180,13 +238,28 @@ def _refuse_unbuildable(cls: type[Any]) -> None:
     if not dataclasses.is_dataclass(cls):
         return
     everything = cls.__dataclass_fields__
-    real = {field.name for field in dataclasses.fields(cls)}
+    real = {field.name: field.init for field in dataclasses.fields(cls)}
     for name, field in everything.items():
         if name not in real and str(field.type).find("InitVar") >= 0:
             raise TypeError(
                 f"{cls!r} cannot be built again: {name} is an InitVar, which its "
                 f"values do not hold"
             )
+    taken = inspect.signature(cls).parameters.values()
+    known = {name for name, init in real.items() if init}
+    by_name = {one.name for one in taken if one.kind in _BY_NAME}
+    whatever = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in taken)
+    missing: set[str] = set() if whatever else known - by_name
+    asked = {
+        one.name
+        for one in taken
+        if one.kind not in _VARIABLE and one.default is one.empty
+    }
+    if missing or asked - known:
+        raise TypeError(
+            f"{cls!r} cannot be built again: its __init__ takes {sorted(by_name)}, and "
+            f"its fields are {sorted(known)}"
+        )
 
 
 def _same(known: type[Any], cls: type[Any]) -> bool:

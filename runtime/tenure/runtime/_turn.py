@@ -26,6 +26,7 @@ class Turn:
 
     __slots__ = (
         "at",
+        "begun_by",
         "deliveries",
         "dispatch",
         "head",
@@ -49,12 +50,15 @@ class Turn:
         self.head: Final = head
         # Which of its messages is handled now, from 1.
         self.at = 0
+        # The run whose message has led to that one.
+        self.begun_by = ""
         self.deliveries: Final = deliveries
         self.dispatch: Final = dispatch
         self.router: Final = router
-        self.sent: Final[list[Sent]] = []
-        self.outputs: Final[list[Any]] = []
-        self.raised: Final[list[PendingRequest]] = []
+        # Invariant: each attempt has lists of its own, as it has a page of its own.
+        self.sent: list[Sent] = []
+        self.outputs: list[Any] = []
+        self.raised: list[PendingRequest] = []
         self.settled: Final[list[str]] = []
 
     def handler_of(self, message: object) -> Handler | ResponseHandler:
@@ -82,8 +86,8 @@ class Turn:
     def begin_again(self, ledger: Ledger, mark: tuple[Page, int, int, int]) -> None:
         """Let an attempt begin on a page of its own, with what was there before it.
 
-        A failed attempt's page takes no more: a thread or a task that it left behind
-        reaches nobody.
+        What a thread or a task that a failed attempt left behind still stages, sends or
+        asks reaches nobody: that page is closed, and those lists are nobody's.
 
         Args:
             ledger: The run's ledger.
@@ -93,4 +97,5 @@ class Turn:
         page = before.branch()
         ledger.replace(self.page, page)
         self.page = page
-        del self.sent[sent:], self.outputs[outputs:], self.raised[raised:]
+        self.sent, self.raised = self.sent[:sent], self.raised[:raised]
+        self.outputs = self.outputs[:outputs]

@@ -212,13 +212,14 @@ class Workflow:
     def resume(
         self,
         *,
+        responses: Mapping[str, Any] | None = None,
         on_conflict: ConflictPolicy | None = None,
         deadline: float | None = None,
         **kwargs: Any,  # noqa: ANN401 - handed to executors as they are
     ) -> RunHandle:
         """Go on from the newest checkpoint; see `Instance.resume`."""
         return self._default.resume(
-            on_conflict=on_conflict, deadline=deadline, **kwargs
+            responses=responses, on_conflict=on_conflict, deadline=deadline, **kwargs
         )
 
     async def fork(self, checkpoint_id: str | None, key: str) -> Instance:

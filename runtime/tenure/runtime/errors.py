@@ -17,7 +17,7 @@ WorkflowError
 │  ├─ IsolationError (TypeError)         a value cannot be copied, hence not isolated
 │  ├─ RunNotFoundError (LookupError)     no run of that id can be attached to
 │  ├─ EventsMissedError (LookupError)    events that were asked for are not kept
-│  ├─ StreamConsumedError                a stream is iterated only once
+│  ├─ StreamConsumedError                a stream has been read to its end
 │  └─ EventLoopError                     the run's event loop is closed, or another one
 ├─ OwnershipLostError                    a successor owns the instance now
 └─ CheckpointError                       a checkpoint cannot be kept or read
@@ -153,7 +153,7 @@ class CheckpointNotFoundError(CheckpointError, LookupError):
         if self.checkpoint_id == "(any)":
             return (
                 f"instance {self.instance!r} has no checkpoint: no run has saved one, "
-                f"or they have been erased"
+                f"or they have been erased. Run a message"
             )
         return (
             f"instance {self.instance!r} has no checkpoint {self.checkpoint_id!r}: it "
@@ -182,5 +182,6 @@ class CheckpointMismatchError(CheckpointError):
         return (
             f"checkpoint {self.checkpoint_id!r} was taken of another graph (signature "
             f"{self.found}, this one is {self.expected}): its executors, types, edges "
-            f"or conditions have changed since"
+            f"or conditions have changed since. Go on with the graph of then, or run a "
+            f"message, which begins with the state and drops what was left undone"
         )

@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+from contextlib import redirect_stdout, suppress
 from pathlib import Path
 from typing import Any
 
@@ -54,17 +55,23 @@ def find_workflow(reference: str) -> Workflow:
         )
     sys.path.insert(0, "")
     try:
-        found: Any = importlib.import_module(module_name)
-        for name in path.split("."):
-            found = getattr(found, name)
-        if inspect.isroutine(found):
-            found = found()
-    except Exception as error:
+        # What a module prints is no part of the picture.
+        with redirect_stdout(sys.stderr):
+            found: Any = importlib.import_module(module_name)
+            for name in path.split("."):
+                found = getattr(found, name)
+            if inspect.isroutine(found):
+                found = found()
+    except (Exception, SystemExit) as error:
+        # A script that is not kept from running when it is imported may exit.
         raise CommandError(
             f"{reference!r} cannot be imported: {type(error).__name__}: {error}"
         ) from error
     finally:
-        sys.path.remove("")
+        with suppress(ValueError):  # the module may have changed the path
+            sys.path.remove("")
+    if inspect.iscoroutine(found):
+        found.close()
     if not isinstance(found, Workflow):
         raise CommandError(
             f"{reference!r} is {type(found).__name__}, not a Workflow; "
@@ -80,13 +87,16 @@ def _svg(workflow: Workflow) -> str:
             "svg needs graphviz, and there is no dot here: install it (on Debian: "
             "apt install graphviz), or use --format dot or mermaid"
         )
-    done = subprocess.run(  # noqa: S603 - the program that was found, and no shell
-        [dot, "-Tsvg"],
-        input=to_dot(workflow),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    try:
+        done = subprocess.run(  # noqa: S603 - the program that was found, and no shell
+            [dot, "-Tsvg"],
+            input=to_dot(workflow),
+            capture_output=True,
+            encoding="utf-8",
+            check=False,
+        )
+    except OSError as error:
+        raise CommandError(f"{dot} cannot be run: {error.strerror}") from error
     if done.returncode:
         raise CommandError(f"dot failed: {done.stderr.strip()}")
     return done.stdout

@@ -187,8 +187,8 @@ def _standing(checkpoint: Checkpoint) -> bytes:
     }
     if standing.messages:
         parts["messages"] = [
-            [target, lower(message, f"message for {target!r}")]
-            for target, message in standing.messages
+            [target, lower(message, f"message for {target!r}"), begun_by]
+            for target, message, begun_by in standing.messages
         ]
     if standing.answers:
         parts["answers"] = [
@@ -197,8 +197,8 @@ def _standing(checkpoint: Checkpoint) -> bytes:
         ]
     if standing.fan_ins:
         parts["fan_ins"] = [
-            [edge, source, lower(message, f"message of {source!r}")]
-            for edge, source, message in standing.fan_ins
+            [edge, source, lower(message, f"message of {source!r}"), begun_by]
+            for edge, source, message, begun_by in standing.fan_ins
         ]
     if standing.requests:
         parts["requests"] = [_request(one) for one in standing.requests]
@@ -214,7 +214,7 @@ def _request(one: PendingRequest) -> list[Any]:
     wanted = one.response_type
     name = wanted if isinstance(wanted, str) else describe(wanted)
     data = lower(one.data, f"request of {one.executor_id!r}")
-    return [one.request_id, one.executor_id, data, name]
+    return [one.request_id, one.executor_id, data, name, one.begun_by]
 
 
 def _assembled(
@@ -247,9 +247,9 @@ def _assembled(
         writes=writes,
         deleted=newest["deleted"],
         standing=Standing(
-            [(target, message) for target, message in parts.get("messages", ())],
+            [(target, one, by) for target, one, by in parts.get("messages", ())],
             [(target, one, answer) for target, one, answer in parts.get("answers", ())],
-            [(edge, one, message) for edge, one, message in parts.get("fan_ins", ())],
+            [(edge, of, one, by) for edge, of, one, by in parts.get("fan_ins", ())],
             [PendingRequest(*one) for one in parts.get("requests", ())],
             parts.get("snapshots", {}),
         ),

@@ -62,13 +62,18 @@ def is_gone(holder: str) -> bool:
 
     A wrong answer costs politeness only: the fence does not depend on it.
     """
+    process = holder.partition("/")[0]
     try:
-        host, number, _ = holder.partition("/")[0].rsplit("-", 2)
+        host, number, _ = process.rsplit("-", 2)
         pid = int(number)
     except ValueError:
         return False
-    if os.name != "posix" or host != process_id().rsplit("-", 2)[0] or pid < 1:
+    own = process_id()
+    if os.name != "posix" or host != own.rsplit("-", 2)[0] or pid < 1:
         return False
+    if pid == os.getpid():
+        # In a container that was started again, everybody has the number that they had.
+        return process != own
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

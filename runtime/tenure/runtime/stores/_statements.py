@@ -6,6 +6,7 @@ from typing import Final
 # There is no index of checkpoint ids: it would cost every commit a page of the log, and
 # an id says the position.
 SCHEMA: Final = """
+BEGIN IMMEDIATE;
 CREATE TABLE IF NOT EXISTS tenure_instance (
     instance TEXT PRIMARY KEY, epoch INTEGER NOT NULL, run_id TEXT NOT NULL,
     holder TEXT NOT NULL, rank INTEGER NOT NULL, until REAL,
@@ -18,6 +19,15 @@ CREATE TABLE IF NOT EXISTS tenure_checkpoint (
     kind TEXT NOT NULL, is_full INTEGER NOT NULL, change BLOB NOT NULL,
     standing BLOB NOT NULL
 );
+PRAGMA user_version = 1;
+COMMIT;
+"""
+LAYOUT: Final = 1
+"""What `SCHEMA` makes; it is written into the file."""
+
+FOREIGN: Final = """
+SELECT name FROM sqlite_master
+WHERE type = 'table' AND name NOT LIKE 'tenure\\_%' ESCAPE '\\'
 """
 ROW: Final = """
 SELECT epoch, run_id, holder, rank, until, position, head, depth, changed, whole

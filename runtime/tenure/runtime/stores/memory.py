@@ -1,11 +1,14 @@
 """Checkpoints in this process: for tests, for time travel, gone when it ends."""
 
+import functools
 import secrets
+import threading
 import time
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
+from tenure.instrumentation.operations import Owner
 from tenure.runtime._answers import Known
 from tenure.runtime._checkpoint import (
     Checkpoint,
@@ -30,6 +33,9 @@ FULL_EVERY: Final = 50
 
 KEEP: Final = 100
 """How many checkpoints of an instance are kept, if nobody says otherwise."""
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 NONE: Final = Epoch(0)
 NO_RUN: Final = RunId("")
@@ -82,10 +88,24 @@ class _Kept:
         return len(gone)
 
 
+def _alone(
+    method: "Callable[Concatenate[MemoryStore, P], R]",
+) -> "Callable[Concatenate[MemoryStore, P], R]":
+    """Have a method look and change as one: whoever shares the store may do so too."""
+
+    @functools.wraps(method)
+    def alone(self: "MemoryStore", /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with self.lock:
+            return method(self, *args, **kwargs)
+
+    return alone
+
+
 class MemoryStore:
     """Keeps checkpoints in memory. Nothing is encoded, so no type needs registering.
 
-    Workflows that share it share its instances.
+    Workflows that share it share its instances. Safe to share between threads and event
+    loops.
 
     Args:
         lease: Seconds of silence after which an owner may be taken for dead.
@@ -98,8 +118,11 @@ class MemoryStore:
         self.id: Final = secrets.token_hex(4)
         self.lease: Final = lease
         self.keep: Final = keep
+        # Held by every method that looks or changes: none of them awaits anything.
+        self.lock: Final = threading.RLock()
         self._instances: Final[dict[str, _Kept]] = {}
 
+    @_alone
     def claim(
         self,
         instance: str,
@@ -124,6 +147,7 @@ class MemoryStore:
         kept.heard = time.monotonic()
         return Known(Claimed(kept.epoch, kept.position, kept.head))
 
+    @_alone
     def commit(
         self,
         instance: str,
@@ -131,7 +155,7 @@ class MemoryStore:
         state: Mapping[str, Any],
         *,
         final: bool = False,
-    ) -> Awaitable[None]:
+    ) -> Awaitable[Owner]:
         """See `Store.commit`."""
         kept = self._instances.setdefault(instance, _Kept())
         if (kept.epoch, kept.run_id, kept.position + 1) != (
@@ -153,8 +177,9 @@ class MemoryStore:
         kept.heard = None if final else time.monotonic()
         if self.keep is not None and len(kept.checkpoints) >= self.keep + PRUNE_EVERY:
             kept.prune(self.keep)
-        return Known(None)
+        return Known(Owner(kept.epoch, kept.run_id))
 
+    @_alone
     def extend(
         self, instance: str, run_id: RunId, epoch: Epoch, *, final: bool = False
     ) -> Awaitable[bool]:
@@ -165,6 +190,7 @@ class MemoryStore:
             kept.heard = None if final else time.monotonic()
         return Known(owns)
 
+    @_alone
     def load(
         self, instance: str, checkpoint_id: str | None = None
     ) -> Awaitable[tuple[Checkpoint, dict[str, Any]]]:
@@ -178,17 +204,20 @@ class MemoryStore:
         own = replace(_own(found), writes=isolate(dict(found.writes), what))
         return Known((own, isolate(kept.state_at(found), what)))
 
+    @_alone
     def history(self, instance: str) -> Awaitable[Sequence[CheckpointInfo]]:
         """See `Store.history`."""
         kept = self._instances.get(instance, _Kept())
         return Known([info_of(one) for one in reversed(kept.checkpoints.values())])
 
+    @_alone
     def prune(self, instance: str, keep: int) -> Awaitable[int]:
         """See `Store.prune`."""
         check_keep(keep)
         kept = self._instances.get(instance, _Kept())
         return Known(kept.prune(keep))
 
+    @_alone
     def erase(self, instance: str, run_id: RunId, epoch: Epoch) -> Awaitable[None]:
         """See `Store.erase`."""
         kept = self._instances.get(instance, _Kept())

@@ -21,9 +21,11 @@ from urllib.parse import quote
 
 from anyio import sleep
 
+from tenure.instrumentation.operations import Owner
 from tenure.runtime._answers import Inline, Worker
 from tenure.runtime._checkpoint import Checkpoint, CheckpointInfo, Claimed, Held
 from tenure.runtime._codec import check_value
+from tenure.runtime._endings import watch_endings
 from tenure.runtime._epoch import Epoch, RunId
 from tenure.runtime.errors import CheckpointError, OwnershipLostError
 from tenure.runtime.stores._bodies import Body, Chain, body_of
@@ -33,6 +35,7 @@ from tenure.runtime.stores._files import (
     Transaction,
     close_all,
     file_id,
+    finish,
     identity,
     open_file,
 )
@@ -110,10 +113,11 @@ class SqliteStore:
         self._worker = self._new_worker()
         # Used by the worker thread only.
         self._connections: Connections = OrderedDict()
-        self._files: Final[dict[str, tuple[int, int] | None]] = {}
+        self._files: Final[dict[str, tuple[Path, tuple[int, int] | None]]] = {}
         # Replaced as a whole; written by the worker thread only.
         self._chains: OrderedDict[str, Chain] = OrderedDict()
-        self._finalizer = weakref.finalize(self, close_all, self._connections)
+        self._finalizer = self._new_finalizer()
+        watch_endings()
 
     def path_of(self, instance: str) -> Path:
         """Return the file of an instance.
@@ -123,9 +127,9 @@ class SqliteStore:
         """
         # The digest tells apart what a file system does not, such as upper and lower
         # case, and what is cut off.
-        digest = hashlib.sha256(instance.encode()).hexdigest()[:12]
-        name = quote(instance, safe=" ")[:_NAME].rstrip("%. ")
-        return self._directory / f"{name}-{digest}.sqlite3"
+        digest = hashlib.sha256(instance.encode(errors="surrogatepass")).hexdigest()
+        name = quote(instance, safe=" ", errors="replace")[:_NAME].rstrip("%. ")
+        return self._directory / f"{name}-{digest[:12]}.sqlite3"
 
     def claim(
         self,
@@ -171,7 +175,7 @@ class SqliteStore:
         state: Mapping[str, Any],
         *,
         final: bool = False,
-    ) -> Awaitable[None]:
+    ) -> Awaitable[Owner]:
         """See `Store.commit`."""
         body = body_of(checkpoint, state, self._chains.get(instance))
         until = None if final else time.time() + self.lease
@@ -180,15 +184,21 @@ class SqliteStore:
         size = len(body.change) + len(body.standing)
         keep = self.keep if is_due(checkpoint.position, size) else None
 
-        def commit(base: sqlite3.Connection) -> None:
+        def commit(base: sqlite3.Connection) -> Owner:
+            if not self._is_there(instance):
+                reason = "it was removed or replaced while it was in use"
+                raise CheckpointError(
+                    f"{self.path_of(instance)} cannot be used", reason
+                )
             with Transaction(base):
                 if base.execute(FENCE, fence).rowcount != 1:
-                    owner = _epoch(base, instance)
-                    raise OwnershipLostError("commit", checkpoint.epoch, owner)
+                    epoch = _epoch(base, instance)
+                    raise OwnershipLostError("commit", checkpoint.epoch, epoch)
                 base.execute(KEEP, kept)
                 if keep is not None:
                     remove_some(base, oldest_kept(checkpoint.position, keep))
             self._note(instance, body.chain)
+            return Owner(checkpoint.epoch, checkpoint.run_id)  # so the fence has found
 
         return self._ask(instance, commit)
 
@@ -214,6 +224,7 @@ class SqliteStore:
         """See `Store.load`."""
 
         def load(base: sqlite3.Connection) -> tuple[Checkpoint, dict[str, Any]]:
+            base = self._that_is_there(instance, base)
             with Snapshot(base):
                 return read_checkpoint(base, instance, checkpoint_id)
 
@@ -223,6 +234,7 @@ class SqliteStore:
         """See `Store.history`."""
 
         def history(base: sqlite3.Connection) -> Sequence[CheckpointInfo]:
+            base = self._that_is_there(instance, base)
             return [
                 CheckpointInfo(row[0], row[1], RunId(row[2]), Epoch(row[3]), *row[4:])
                 for row in base.execute(HISTORY)
@@ -271,6 +283,7 @@ class SqliteStore:
 
     async def aclose(self) -> None:
         """Close all files; the store opens them again when it is asked."""
+        self._mind_forks()
         await self._worker.ask(lambda: close_all(self._connections))
 
     async def __aenter__(self) -> Self:
@@ -287,13 +300,12 @@ class SqliteStore:
     def _ask(
         self, instance: str, question: Callable[[sqlite3.Connection], R]
     ) -> Awaitable[R]:
-        if self._process != os.getpid():
-            self._begin_anew()
+        self._mind_forks()
 
         def answer() -> R:
             try:
                 return question(self._connection(instance))
-            except sqlite3.Error as exc:
+            except (sqlite3.Error, OSError, UnicodeEncodeError) as exc:
                 raise CheckpointError(
                     f"{self.path_of(instance)} cannot be used",
                     f"{type(exc).__name__}: {exc}",
@@ -304,18 +316,25 @@ class SqliteStore:
     def _new_worker(self) -> Worker | Inline:
         return Inline() if self._blocking else Worker("tenure-sqlite")
 
-    def _begin_anew(self) -> None:
+    def _new_finalizer(self) -> "weakref.finalize[..., Any]":
+        return weakref.finalize(
+            self, finish, self._process, self._worker, self._connections
+        )
+
+    def _mind_forks(self) -> None:
         """Use nothing that was open when this process was forked off.
 
         SQLite's connections must not be carried over, not even to be closed; a worker
         thread is not there in a fork.
         """
+        if self._process == os.getpid():
+            return
         self._process = os.getpid()
         self._finalizer.detach()
         _inherited.append(self._connections)
         self._connections, self._chains = OrderedDict(), OrderedDict()
         self._worker = self._new_worker()
-        self._finalizer = weakref.finalize(self, close_all, self._connections)
+        self._finalizer = self._new_finalizer()
 
     def _connection(self, instance: str) -> sqlite3.Connection:
         known = self._connections.get(instance)
@@ -325,7 +344,7 @@ class SqliteStore:
         path = self.path_of(instance)
         made = open_file(path, self._patience)
         self._connections[instance] = made
-        self._files[instance] = file_id(path)
+        self._files[instance] = path, file_id(path)
         if len(self._connections) > _OPEN:
             oldest, unused = self._connections.popitem(last=False)
             unused.close()
@@ -340,11 +359,15 @@ class SqliteStore:
         A file that was removed or replaced lives on for whoever has it open, and nobody
         else would ever see what is written there.
         """
-        known = self._files.get(instance)
-        if known is not None and known == file_id(self.path_of(instance)):
+        if self._is_there(instance):
             return base
         self._connections.pop(instance).close()
         return self._connection(instance)
+
+    def _is_there(self, instance: str) -> bool:
+        """Say whether the file that is open is the one that is there now."""
+        path, known = self._files[instance]
+        return known is not None and known == file_id(path)
 
     def _note(self, instance: str, chain: Chain) -> None:
         self._chains[instance] = chain
