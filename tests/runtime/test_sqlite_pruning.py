@@ -282,6 +282,23 @@ async def test_what_does_not_go_back_is_used_again(
     assert path.stat().st_size == size > 500_000
 
 
+async def test_what_is_removed_is_not_written_once_more(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workflow = counting(store)
+    await workflow.run(60, pad=100_000)
+    await workflow.prune(keep=61)
+    assert log_of(store).stat().st_size == 0
+    written: list[int] = []
+
+    def look(base: sqlite3.Connection, patience: float) -> None:
+        written.append(log_of(store).stat().st_size)
+
+    monkeypatch.setattr("tenure.runtime.stores.sqlite.give_back", look)
+    assert await workflow.prune(keep=1) == 60
+    assert written[0] < 600_000
+
+
 @pytest.mark.parametrize("pad", [100, 30_000])
 async def test_a_store_that_keeps_few_checkpoints_has_files_that_stay_small(
     tmp_path: Path, pad: int

@@ -20,8 +20,10 @@ from tenure.runtime import (
     RunId,
     RunResult,
     RunStream,
+    SqliteStore,
     StateKey,
     StateSnapshot,
+    Store,
     SubworkflowEvent,
     Workflow,
     WorkflowBuilder,
@@ -130,6 +132,15 @@ async def an_instance_has_the_same_methods() -> None:
     assert_type(customer.state, StateSnapshot)
     state: Mapping[str, Any] = workflow.state
     assert "draft" in state
+
+
+async def what_goes_says_how_much_or_is_a_run() -> None:
+    assert_type(await workflow.prune(keep=3), int)
+    assert_type(await workflow.instance("c42").prune(keep=3), int)
+    assert_type(workflow.erase(on_conflict="wait"), RunHandle)
+    assert_type(await workflow.instance("c42").erase(), RunResult)
+    stores: list[Store] = [MemoryStore(), SqliteStore("runs", keep=100)]
+    assert stores
 
 
 class Form:

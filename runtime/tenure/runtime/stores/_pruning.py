@@ -20,7 +20,7 @@ from tenure.runtime.stores._files import Transaction
 STEP_ROWS: Final = 200
 """How many checkpoints go in one transaction at most, or as many as hang together."""
 
-STEP_BYTES: Final = 1024 * 1024
+STEP_BYTES: Final = 4 * 1024 * 1024
 """How many bytes of them go in one transaction, more or less."""
 
 SMALL: Final = 1024
