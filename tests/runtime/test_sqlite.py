@@ -13,6 +13,7 @@ import pytest
 from tenure.runtime import (
     CheckpointError,
     CheckpointNotFoundError,
+    MemoryStore,
     SqliteStore,
     Workflow,
     WorkflowBuilder,
@@ -267,3 +268,32 @@ async def test_a_directory_that_became_a_file_is_an_error_of_the_store(
         (tmp_path / "moved").rename(folder)
         await workflow.run("b")
         assert dict(workflow.state) == {"a": 1, "b": 1}
+
+
+async def test_a_directory_stays_where_it_is_wherever_the_process_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    (elsewhere / "runs").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    async with SqliteStore("runs") as store:
+        workflow = noting(store)
+        await workflow.run("a")
+        monkeypatch.chdir(elsewhere)
+        await workflow.run("b")
+        await workflow.instance("new").run("c")
+        assert dict(workflow.state) == {"a": 1, "b": 1}
+    assert folders_in(tmp_path) == {tmp_path, tmp_path / "runs", elsewhere}
+
+
+@pytest.mark.parametrize(
+    "seconds", [{"lease": -1.0}, {"lease": float("nan")}, {"patience": -0.1}]
+)
+def test_seconds_that_make_no_sense_are_refused(
+    tmp_path: Path, seconds: dict[str, float]
+) -> None:
+    with pytest.raises(ValueError, match="pass seconds"):
+        SqliteStore(tmp_path, **seconds)
+    if "lease" in seconds:
+        with pytest.raises(ValueError, match="pass seconds"):
+            MemoryStore(**seconds)

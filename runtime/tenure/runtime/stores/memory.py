@@ -80,6 +80,8 @@ class MemoryStore:
     """
 
     def __init__(self, *, lease: float = 30.0) -> None:
+        if not lease >= 0:
+            raise ValueError(f"lease={lease}: pass seconds")
         self.id: Final = secrets.token_hex(4)
         self.lease: Final = lease
         # Held by every method that looks or changes: none of them awaits anything.

@@ -97,7 +97,10 @@ class SqliteStore:
         patience: float = 5.0,
         blocking: bool = False,
     ) -> None:
-        self._directory: Final = Path(directory)
+        if not (lease >= 0 and patience >= 0):
+            raise ValueError(f"lease={lease}, patience={patience}: pass seconds")
+        # Wherever the process goes later.
+        self._directory: Final = Path(directory).absolute()
         self._directory.mkdir(parents=True, exist_ok=True)
         self.id: Final = identity(self._directory / "store-id")
         self.lease: Final = lease
