@@ -62,6 +62,10 @@ def folders_in(folder: Path) -> set[Path]:
     return {one.parent for one in folder.rglob("*")}
 
 
+def names_in(folder: Path) -> set[str]:
+    return {one.name for one in folder.iterdir()}
+
+
 kinds = pytest.mark.parametrize("kind", ["thread", "blocking"])
 
 
@@ -141,6 +145,25 @@ def test_a_store_that_nobody_holds_closes_its_files(tmp_path: Path) -> None:
 
     asyncio.run(all_done())
     assert not log.exists()
+
+
+async def test_few_files_are_open_however_many_instances_there_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tenure.runtime.stores._files._OPEN", 3)
+    async with SqliteStore(tmp_path) as store:
+        workflow = noting(store)
+        for name in ("a", "b"):
+            await asyncio.gather(
+                *(workflow.instance(str(key)).run(name) for key in range(10))
+            )
+        # SQLite removes a file's log when its last connection is closed.
+        logs = [name for name in names_in(tmp_path) if name.endswith("-wal")]
+        assert len(logs) == 3
+        assert all(
+            dict(workflow.instance(str(key)).state) == {"a": 1, "b": 1}
+            for key in range(10)
+        )
 
 
 # Forks.
@@ -297,3 +320,13 @@ def test_seconds_that_make_no_sense_are_refused(
     if "lease" in seconds:
         with pytest.raises(ValueError, match="pass seconds"):
             MemoryStore(**seconds)
+
+
+async def test_no_file_is_made_for_whoever_only_looks(tmp_path: Path) -> None:
+    async with SqliteStore(tmp_path) as store:
+        asked = noting(store).instance("nobody")
+        assert dict(await asked.refresh()) == {}
+        assert await asked.history() == []
+        with pytest.raises(CheckpointNotFoundError):
+            await store.load("press/nobody")
+    assert names_in(tmp_path) == {"store-id"}

@@ -7,7 +7,6 @@ a power failure. One file per instance, because a process that is stopped in the
 of a transaction blocks every writer of its file.
 """
 
-import hashlib
 import os
 import sqlite3
 import time
@@ -17,7 +16,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
-from urllib.parse import quote
 
 from tenure.runtime._answers import Inline, Worker
 from tenure.runtime._checkpoint import (
@@ -37,13 +35,12 @@ from tenure.runtime.errors import (
 )
 from tenure.runtime.stores._bodies import Body, Chain, body_of, checkpoint_of
 from tenure.runtime.stores._files import (
-    Connections,
+    OpenFiles,
     Transaction,
-    close_all,
     file_id,
     finish,
     identity,
-    open_file,
+    path_of,
 )
 from tenure.runtime.stores._owners import expect, held_by_another, refuse_overtaken
 from tenure.runtime.stores._statements import (
@@ -57,14 +54,8 @@ from tenure.runtime.stores._statements import (
     SEARCH,
 )
 
-_OPEN: Final = 256
-"""How many files are kept open."""
-
 _CHAINS: Final = 10_000
 """Of how many instances it is remembered how far they are from a whole state."""
-
-_NAME: Final = 120
-"""How much of an instance's name is in the name of its file."""
 
 R = TypeVar("R")
 
@@ -109,8 +100,7 @@ class SqliteStore:
         self._process = os.getpid()
         self._worker = self._new_worker()
         # Used by the worker thread only.
-        self._connections: Connections = OrderedDict()
-        self._files: Final[dict[str, tuple[Path, tuple[int, int] | None]]] = {}
+        self._files = OpenFiles(self._directory, patience)
         # Replaced as a whole; written by the worker thread only.
         self._chains: OrderedDict[str, Chain] = OrderedDict()
         self._finalizer = self._new_finalizer()
@@ -122,11 +112,7 @@ class SqliteStore:
         Args:
             instance: Workflow and key, as one name.
         """
-        # The digest tells apart what a file system does not, such as upper and lower
-        # case, and what is cut off.
-        digest = hashlib.sha256(instance.encode(errors="surrogatepass")).hexdigest()
-        name = quote(instance, safe=" ", errors="replace")[:_NAME].rstrip("%. ")
-        return self._directory / f"{name}-{digest[:12]}.sqlite3"
+        return path_of(self._directory, instance)
 
     def claim(
         self,
@@ -147,7 +133,7 @@ class SqliteStore:
         }
 
         def claim(base: sqlite3.Connection) -> Claimed | Held:
-            base = self._that_is_there(instance, base)
+            base = self._files.that_is_there(instance, base)
             with Transaction(base):
                 row = base.execute(ROW, (instance,)).fetchone()
                 expect(expected, row)
@@ -180,7 +166,7 @@ class SqliteStore:
         kept = _kept(checkpoint, body)
 
         def commit(base: sqlite3.Connection) -> None:
-            if not self._is_there(instance):
+            if not self._files.is_there(instance):
                 reason = "it was removed or replaced while it was in use"
                 raise CheckpointError(
                     f"{self.path_of(instance)} cannot be used", reason
@@ -216,7 +202,6 @@ class SqliteStore:
         """See `Store.load`."""
 
         def load(base: sqlite3.Connection) -> tuple[Checkpoint, dict[str, Any]]:
-            base = self._that_is_there(instance, base)
             wanted = checkpoint_id
             if wanted is None:
                 row = base.execute(ROW, (instance,)).fetchone()
@@ -231,19 +216,21 @@ class SqliteStore:
                 raise CheckpointNotFoundError(instance, wanted or "(any)")
             return _assembled(base, found)
 
-        return self._ask(instance, load)
+        def nothing() -> tuple[Checkpoint, dict[str, Any]]:
+            raise CheckpointNotFoundError(instance, checkpoint_id or "(any)")
+
+        return self._look(instance, load, nothing)
 
     def history(self, instance: str) -> Awaitable[Sequence[CheckpointInfo]]:
         """See `Store.history`."""
 
         def history(base: sqlite3.Connection) -> Sequence[CheckpointInfo]:
-            base = self._that_is_there(instance, base)
             return [
                 CheckpointInfo(row[0], row[1], RunId(row[2]), Epoch(row[3]), *row[4:])
                 for row in base.execute(HISTORY)
             ]
 
-        return self._ask(instance, history)
+        return self._look(instance, history, list)
 
     def check(self, value: object, what: str) -> None:
         """See `Store.check`."""
@@ -252,7 +239,7 @@ class SqliteStore:
     async def aclose(self) -> None:
         """Close all files; the store opens them again when it is asked."""
         self._mind_forks()
-        await self._worker.ask(lambda: close_all(self._connections))
+        await self._worker.ask(self._files.close)
 
     async def __aenter__(self) -> Self:
         return self
@@ -265,14 +252,32 @@ class SqliteStore:
     ) -> None:
         await self.aclose()
 
+    def _look(
+        self,
+        instance: str,
+        question: Callable[[sqlite3.Connection], R],
+        nothing: Callable[[], R],
+    ) -> Awaitable[R]:
+        """Ask the file that is there now; no file is made for that."""
+        return self._ask(
+            instance,
+            lambda base: question(self._files.that_is_there(instance, base)),
+            nothing,
+        )
+
     def _ask(
-        self, instance: str, question: Callable[[sqlite3.Connection], R]
+        self,
+        instance: str,
+        question: Callable[[sqlite3.Connection], R],
+        nothing: Callable[[], R] | None = None,
     ) -> Awaitable[R]:
         self._mind_forks()
 
         def answer() -> R:
             try:
-                return question(self._connection(instance))
+                if nothing is not None and file_id(self.path_of(instance)) is None:
+                    return nothing()
+                return question(self._files.open(instance))
             except (sqlite3.Error, OSError, UnicodeEncodeError) as exc:
                 raise CheckpointError(
                     f"{self.path_of(instance)} cannot be used",
@@ -285,9 +290,7 @@ class SqliteStore:
         return Inline() if self._blocking else Worker("tenure-sqlite")
 
     def _new_finalizer(self) -> "weakref.finalize[..., Any]":
-        return weakref.finalize(
-            self, finish, self._process, self._worker, self._connections
-        )
+        return weakref.finalize(self, finish, self._process, self._worker, self._files)
 
     def _mind_forks(self) -> None:
         """Use nothing that was open when this process was forked off.
@@ -299,43 +302,11 @@ class SqliteStore:
             return
         self._process = os.getpid()
         self._finalizer.detach()
-        _inherited.append(self._connections)
-        self._connections, self._chains = OrderedDict(), OrderedDict()
+        _inherited.append(self._files)
+        self._files = OpenFiles(self._directory, self._patience)
+        self._chains = OrderedDict()
         self._worker = self._new_worker()
         self._finalizer = self._new_finalizer()
-
-    def _connection(self, instance: str) -> sqlite3.Connection:
-        known = self._connections.get(instance)
-        if known is not None:
-            self._connections.move_to_end(instance)
-            return known
-        path = self.path_of(instance)
-        made = open_file(path, self._patience)
-        self._connections[instance] = made
-        self._files[instance] = path, file_id(path)
-        if len(self._connections) > _OPEN:
-            oldest, unused = self._connections.popitem(last=False)
-            unused.close()
-            self._files.pop(oldest, None)
-        return made
-
-    def _that_is_there(
-        self, instance: str, base: sqlite3.Connection
-    ) -> sqlite3.Connection:
-        """Return a connection to the file that is there now.
-
-        A file that was removed or replaced lives on for whoever has it open, and nobody
-        else would ever see what is written there.
-        """
-        if self._is_there(instance):
-            return base
-        self._connections.pop(instance).close()
-        return self._connection(instance)
-
-    def _is_there(self, instance: str) -> bool:
-        """Say whether the file that is open is the one that is there now."""
-        path, known = self._files[instance]
-        return known is not None and known == file_id(path)
 
     def _note(self, instance: str, chain: Chain) -> None:
         self._chains[instance] = chain
@@ -343,8 +314,8 @@ class SqliteStore:
             self._chains.popitem(last=False)
 
 
-_inherited: Final[list[Connections]] = []
-"""Connections of the process that this one was forked from; never touched again."""
+_inherited: Final[list[OpenFiles]] = []
+"""Files of the process that this one was forked from; never touched again."""
 
 
 def _epoch(base: sqlite3.Connection, instance: str) -> int:
