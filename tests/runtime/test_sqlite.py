@@ -48,7 +48,10 @@ workflow = WorkflowBuilder("press", start=note, store=store).build()
 def run(code: str, folder: Path, kind: str, first: str = "") -> str:
     """Run a program that has a store; return what it says."""
     done = subprocess.run(
-        [sys.executable, "-c", PREAMBLE.format(first=first) + code, str(folder), kind],
+        [
+            *(sys.executable, "-W", "ignore::DeprecationWarning"),  # a fork with threads
+            *("-c", PREAMBLE.format(first=first) + code, str(folder), kind),
+        ],
         capture_output=True,
         text=True,
         timeout=50,
