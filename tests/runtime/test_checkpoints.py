@@ -756,38 +756,6 @@ async def test_a_snapshot_that_cannot_be_kept_names_its_executor(
         await workflow.run("x")
 
 
-# Snapshots: all or nothing.
-
-
-async def test_a_snapshot_that_fails_fails_the_superstep_and_commits_nothing(
-    store: Store,
-) -> None:
-    class Moody(Executor):
-        mood = "good"
-
-        @handler
-        async def work(self, message: str, ctx: WorkflowContext[None, str]) -> None:
-            ctx.set_state("message", message)
-            self.mood = message
-
-        async def on_checkpoint_save(self) -> Any:
-            if self.mood == "bad":
-                raise BrokenError("in a bad mood")
-            return self.mood
-
-    moody = Moody("moody")
-    workflow = WorkflowBuilder("w", start=moody, store=store).build()
-    await workflow.run("good")
-    with pytest.raises(ExecutorError, match=r"moody.*in a bad mood"):
-        await workflow.run("bad")
-    assert dict(workflow.state) == {"message": "good"}
-    [newest, *_] = await workflow.history()
-    assert newest.kind == "entry"
-    moody.mood = "good"
-    checkpoint, _ = await store.load("w/default")
-    assert checkpoint.standing.snapshots == {"moody": "good"}
-
-
 # What it costs.
 
 

@@ -305,29 +305,6 @@ async def test_every_driver_claims(store: Store | None) -> None:
     assert (await first).outcome is Outcome.COMPLETED
 
 
-@pytest.mark.parametrize("policy", ["wait", "supersede"])
-async def test_an_answer_that_is_given_twice_at_once_is_taken_once(
-    store: Store | None, policy: Any
-) -> None:
-    workflow = drawn(store)
-    [request] = (await workflow.run(["a"])).pending_requests
-
-    async def answer(given: bool) -> Any:
-        return await workflow.run(
-            responses={request.request_id: given}, on_conflict=policy
-        )
-
-    both = await asyncio.gather(answer(True), answer(False), return_exceptions=True)
-    failed = [one for one in both if isinstance(one, Exception)]
-    assert [type(one) for one in failed] in (
-        [UnknownRequestError],
-        [OwnershipLostError],
-    )
-    [taken] = [one for one in both if not isinstance(one, Exception)]
-    assert taken.outputs == ("a",)
-    assert workflow.state["answer a"] is (both[0] is taken)
-
-
 async def test_two_processes_that_answer_at_once_have_one_answer_taken(
     durable: Store,
 ) -> None:

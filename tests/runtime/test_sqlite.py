@@ -49,7 +49,8 @@ def run(code: str, folder: Path, kind: str, first: str = "") -> str:
     """Run a program that has a store; return what it says."""
     done = subprocess.run(
         [
-            *(sys.executable, "-W", "ignore::DeprecationWarning"),  # a fork with threads
+            # Later Pythons warn of forks in processes that have threads.
+            *(sys.executable, "-W", "ignore::DeprecationWarning"),
             *("-c", PREAMBLE.format(first=first) + code, str(folder), kind),
         ],
         capture_output=True,

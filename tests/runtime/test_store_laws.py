@@ -211,6 +211,20 @@ async def test_an_instance_that_was_given_back_is_free(store: Store, how: str) -
     assert (await claimed(store, "b", holder="two", takeover=False)).epoch == 2
 
 
+@pytest.mark.parametrize("how", ["final commit", "extend"])
+async def test_a_heartbeat_that_comes_late_does_not_take_back_what_was_given_back(
+    store: Store, how: str
+) -> None:
+    owner = await claimed(store, "a", holder="one")
+    if how == "extend":
+        assert await store.extend(NAME, RunId("a"), owner.epoch, final=True)
+    else:
+        await store.commit(NAME, *Tree().grow(owner, "a", None, 1), final=True)
+    # It is still the newest owner, but it holds nothing any more.
+    assert await store.extend(NAME, RunId("a"), owner.epoch)
+    assert (await claimed(store, "b", holder="two", takeover=False)).epoch == 2
+
+
 async def test_a_lease_that_ran_out_frees_the_instance_and_proves_nothing(
     tmp_path: Path,
 ) -> None:
@@ -277,6 +291,7 @@ async def test_nobody_can_change_what_is_kept(store: Store) -> None:
         "a",
         None,
         1,
+        {"history": [{"by": ["a"]}]},
         messages=[("b", message)],
         requests=(PendingRequest("q1", "ask", question, bool),),
         snapshots={"b": snapshot},
@@ -286,7 +301,10 @@ async def test_nobody_can_change_what_is_kept(store: Store) -> None:
         message.append("later")
         snapshot["seen"].append("later")
         question["q"].append("later")
-        loaded, _ = await store.load(NAME, "c1")
+        loaded, whole = await store.load(NAME, "c1")
+        assert whole == loaded.writes == {"history": [{"by": ["a"]}]}
+        whole["history"][0]["by"].append("later")
+        loaded.writes["history"].append("later")
         assert list(loaded.standing.messages) == [("b", ["m"])]
         assert loaded.standing.snapshots == {"b": {"seen": []}}
         assert loaded.standing.requests[0].data == {"q": []}

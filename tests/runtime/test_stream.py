@@ -11,7 +11,6 @@ from tenure.runtime import (
     Executor,
     ExecutorError,
     ExecutorFailed,
-    ExecutorInvoked,
     MemoryStore,
     MessageTypeError,
     OutputYielded,
@@ -86,18 +85,6 @@ async def test_the_result_of_a_stream_is_that_of_its_run() -> None:
         async for _ in stream:
             pass
     assert stream.result().outputs == (1, 2)
-
-
-async def test_an_event_arrives_while_its_executor_still_works() -> None:
-    held = HeldExecutor()
-    workflow = WorkflowBuilder("press", start=held).build()
-    stream = workflow.stream("a")
-    async for event in stream:
-        if isinstance(event, ExecutorInvoked):
-            break
-    assert not held.ended["a"].is_set()
-    held.released["a"].set()
-    await stream.aclose()
 
 
 async def test_a_run_waits_for_its_reader_once_the_buffer_is_full() -> None:
@@ -178,21 +165,6 @@ async def test_a_second_iteration_is_refused() -> None:
     with pytest.raises(StreamConsumedError, match="iterated already"):
         async for _ in stream:
             pass
-
-
-async def test_failure_events_come_after_everything_is_discarded_and_released() -> None:
-    failing = FailingExecutor(fails_for=frozenset({"a"}))
-    workflow = WorkflowBuilder("press", start=failing).build()
-    stream = workflow.stream("a")
-    async for event in stream:
-        if isinstance(event, ExecutorFailed):
-            break
-    # A consumer may leave at this very event, and the next run must not be refused.
-    del stream
-    result = await workflow.run("b")
-    assert result.outputs == ("b",)
-    assert dict(workflow.state) == {"b_key": "b"}
-    assert isinstance(event.error, RuntimeError)
 
 
 async def test_a_failed_stream_tells_its_failure_and_then_raises_it() -> None:

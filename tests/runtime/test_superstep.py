@@ -300,29 +300,6 @@ async def test_siblings_run_side_by_side_and_the_barrier_waits_for_all() -> None
 # Limits.
 
 
-async def test_a_loop_without_an_end_is_stopped_and_what_it_committed_stays() -> None:
-    class Looper(Executor):
-        @handler
-        async def loop(self, message: str, ctx: WorkflowContext[str, Any]) -> None:
-            ctx.set_state("count", ctx.get_state("count", 0) + 1)
-            if message == "for ever":
-                await ctx.send_message(message)
-
-    looper = Looper("looper")
-    workflow = (
-        WorkflowBuilder("w", start=looper, max_supersteps=7)
-        .add_edge(looper, looper)
-        .build()
-    )
-    with pytest.raises(ConvergenceError) as caught:
-        await workflow.run("for ever")
-    assert (caught.value.limit, caught.value.waiting) == (7, ("looper",))
-    assert workflow.state["count"] == 7
-    assert not busy(workflow)
-    await workflow.run("once")
-    assert workflow.state["count"] == 8
-
-
 async def test_a_run_may_use_every_superstep_that_it_has() -> None:
     class Down(Executor):
         @handler

@@ -461,6 +461,12 @@ async def test_a_run_that_ends_early_gives_the_instance_back(
 async def test_the_run_of_a_process_that_has_died_stands_in_nobodys_way(
     tmp_path: Path,
 ) -> None:
+    """dbos-inc/dbos-transact-py#453: what a crashed node had begun stayed pending.
+
+    The other node of the cluster did not take it over.
+
+    Right: any process may go on with it, and at once where it can see the death.
+    """
     code = f"""
 import asyncio, os
 from tenure.runtime import SqliteStore, WorkflowBuilder, WorkflowContext, executor
@@ -496,26 +502,6 @@ async def test_a_long_superstep_of_a_live_run_is_not_taken_for_a_dead_one(
         await first
 
 
-async def test_a_run_that_lost_its_instance_in_a_long_superstep_is_ended_in_it(
-    tmp_path: Path, operations: list[Operation]
-) -> None:
-    for store in (SqliteStore(tmp_path, lease=0.15), MemoryStore(lease=0.15)):
-        held = HeldExecutor()
-        one, other = holding(store, held), holding(store, held)
-        first = asyncio.create_task(one.run("a"))
-        await held.staged["a"].wait()
-        held.released["b"].set()
-        await other.run("b", on_conflict="supersede")
-        # Nobody releases it: it would wait for ever.
-        with pytest.raises(OwnershipLostError, match="another run owns"):
-            await first
-        assert held.ended["a"].is_set()
-        assert releases(operations)[1] is Outcome.LOST
-        operations.clear()
-        if isinstance(store, SqliteStore):
-            await store.aclose()
-
-
 async def test_heartbeats_leave_time_for_the_run_however_short_the_lease() -> None:
     gated = Gated(MemoryStore(lease=0.0))
     held = HeldExecutor()
@@ -534,18 +520,6 @@ async def test_heartbeats_leave_time_for_the_run_however_short_the_lease() -> No
     held.released["a"].set()
     await running
     assert dict(workflow.state) == {"a_key": "a"}
-
-
-async def test_a_store_that_does_not_answer_a_heartbeat_proves_nothing() -> None:
-    gated = Gated(MemoryStore(lease=0.03))
-    gated.fails.add("extend")
-    held = HeldExecutor()
-    workflow = holding(gated, held)
-    running = asyncio.create_task(workflow.run("a"))
-    await held.staged["a"].wait()
-    await asyncio.sleep(0.1)
-    held.released["a"].set()
-    assert (await running).outputs == ("a",)
 
 
 # Cancellation while the store is asked.

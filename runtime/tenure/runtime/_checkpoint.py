@@ -261,6 +261,9 @@ class Store(Protocol):
     ) -> Awaitable[bool]:
         """Say that the owner lives, or that it gives the instance back.
 
+        An instance that was given back stays so: a heartbeat may come after its run's
+        last commit, and is not to hold what nobody will give back again.
+
         Args:
             instance: Workflow and key, as one name.
             run_id: Who says so.
@@ -276,6 +279,8 @@ class Store(Protocol):
         self, instance: str, checkpoint_id: str | None = None
     ) -> Awaitable[tuple[Checkpoint, dict[str, Any]]]:
         """Return a checkpoint and the whole state at it.
+
+        Both are the caller's own: changing them changes nothing that is kept.
 
         Args:
             instance: Workflow and key, as one name.

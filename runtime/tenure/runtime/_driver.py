@@ -76,13 +76,11 @@ async def _go_on(run: Run) -> None:
         run.voice.make_current(None)
     keeper = run.instance.keeper
     if keeper is None:
-        run.note(RunStarted)
         await _run_supersteps(run)
         return
     await claim_in_store(run)
     heartbeat = Heartbeat(run, keeper)
     try:
-        run.note(RunStarted)
         await _run_supersteps(run)
     finally:
         heartbeat.stop()
@@ -97,6 +95,8 @@ async def _run_supersteps(run: Run) -> None:
         enter_without_store(run)
     else:
         await enter_from_store(run, dispatches)
+    # With a store, whoever hears this knows that the run cannot get lost any more.
+    run.note(RunStarted)
     while mailbox:
         if run.index >= graph.max_supersteps:
             raise ConvergenceError(graph.max_supersteps, mailbox.waiting)

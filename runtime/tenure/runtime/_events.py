@@ -25,7 +25,11 @@ class WorkflowEvent:
 
 @dataclass(frozen=True, slots=True)
 class RunStarted(WorkflowEvent):
-    """The run owns its instance and begins."""
+    """The run owns its instance and begins.
+
+    With a store, what it begins with is kept by then: should its process die, another
+    one can go on (not with `on_save_failure="warn"`, after a `CheckpointFailed`).
+    """
 
 
 @dataclass(frozen=True, slots=True)

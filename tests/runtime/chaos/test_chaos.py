@@ -206,7 +206,13 @@ def wrong_in(directory: Path, *, audited: bool = False) -> list[str]:
 def test_killed_at_any_statement_and_resumed_nothing_is_lost_or_done_twice(
     tmp_path: Path, steps: int
 ) -> None:
-    """Kill a run at every statement, and the run that resumes it at another one."""
+    """Kill a run at every statement, and the run that resumes it at another one.
+
+    langchain-ai/langgraph#8039: writes and the checkpoint that followed them were kept
+    one after the other, in either order; a crash in between had work done twice.
+
+    Right: a superstep is kept in one transaction, so there is no between.
+    """
     process = start("kennel", tmp_path)
     chance = random.Random(steps)
     killed = 0
@@ -334,6 +340,10 @@ def pauses(directory: Path, kind: str, count: int) -> Counter[str]:
 def test_an_owner_that_was_paused_before_its_commit_is_refused_when_it_wakes_up(
     tmp_path: Path,
 ) -> None:
+    """langchain-ai/langgraph#8894: a superseded owner has to be refused, visibly.
+
+    Right: it is, at whichever commit it was paused, by the store and not by a clock.
+    """
     answers = pauses(tmp_path, "fenced", PAUSES)
     assert answers == {"refused": PAUSES, "changed": 0}
 

@@ -49,8 +49,9 @@ WHERE instance = ? AND epoch = ? AND run_id = ? AND position = ? - 1
 KEEP: Final = """
 INSERT INTO tenure_checkpoint VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
+# What was given back stays so: a heartbeat may come after its run's last commit.
 EXTEND: Final = """
-UPDATE tenure_instance SET until = :until
+UPDATE tenure_instance SET until = CASE WHEN until IS NULL THEN NULL ELSE :until END
 WHERE instance = :instance AND epoch = :epoch AND run_id = :run_id
 """
 FIND: Final = """

@@ -150,7 +150,7 @@ class MemoryStore:
         """See `Store.extend`."""
         kept = self._instances.get(instance, _Kept())
         owns = (kept.epoch, kept.run_id) == (epoch, run_id)
-        if owns:
+        if owns and kept.heard is not None:
             kept.heard = None if final else time.monotonic()
         return Known(owns)
 
@@ -174,7 +174,9 @@ class MemoryStore:
             state.update(checkpoint.writes)
             for key in checkpoint.deleted:
                 state.pop(key, None)
-        return Known((_own(found), state))
+        what = f"checkpoint {found.checkpoint_id}"
+        own = replace(_own(found), writes=isolate(dict(found.writes), what))
+        return Known((own, isolate(state, what)))
 
     @_alone
     def history(self, instance: str) -> Awaitable[Sequence[CheckpointInfo]]:
@@ -212,7 +214,7 @@ def info_of(checkpoint: Checkpoint) -> CheckpointInfo:
 def _own(checkpoint: Checkpoint) -> Checkpoint:
     """Return a copy whose messages, answers and snapshots nobody else can change.
 
-    State values are shared: nobody ever changes them.
+    State values are shared: the engine never changes them.
     """
     standing = checkpoint.standing
     what = f"checkpoint {checkpoint.checkpoint_id}"
