@@ -334,3 +334,44 @@ async def test_no_file_is_made_for_whoever_only_looks(tmp_path: Path) -> None:
         with pytest.raises(CheckpointNotFoundError):
             await store.load("press/nobody")
     assert names_in(tmp_path) == {"store-id"}
+
+
+# Files that another process holds locked.
+
+
+async def test_an_instance_that_is_locked_does_not_hold_up_the_others(
+    tmp_path: Path,
+) -> None:
+    async with SqliteStore(tmp_path, patience=50) as store:
+        workflow = noting(store)
+        locked, other = workflow.instance("locked"), workflow.instance("other")
+        await locked.run("a")
+        with closing(
+            sqlite3.connect(store.path_of("press/locked"), isolation_level=None)
+        ) as base:
+            base.execute("BEGIN IMMEDIATE")
+            waiting = asyncio.create_task(locked.run("b"))
+            async with asyncio.timeout(20):
+                for name in ("c", "d", "e"):
+                    await other.run(name)
+            assert not waiting.done()
+            base.execute("ROLLBACK")
+            await waiting
+        assert dict(locked.state) == {"a": 1, "b": 1}
+        assert dict(other.state) == {"c": 1, "d": 1, "e": 1}
+
+
+@kinds
+async def test_patience_has_an_end(tmp_path: Path, kind: str) -> None:
+    store = SqliteStore(tmp_path, patience=0.2, blocking=kind == "blocking")
+    async with store:
+        workflow = noting(store)
+        await workflow.run("a")
+        with closing(
+            sqlite3.connect(store.path_of("press/default"), isolation_level=None)
+        ) as base:
+            base.execute("BEGIN IMMEDIATE")
+            with pytest.raises(CheckpointError, match="database is locked"):
+                await workflow.run("b")
+        await workflow.run("c")
+        assert dict(workflow.state) == {"a": 1, "c": 1}

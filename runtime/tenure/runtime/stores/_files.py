@@ -27,14 +27,34 @@ _NAME: Final = 120
 """How much of an instance's name is in the name of its file."""
 
 
+class LockedError(Exception):
+    """Another process's transaction is in the way; nothing has been done yet.
+
+    Args:
+        error: What SQLite says.
+    """
+
+    def __init__(self, error: sqlite3.OperationalError) -> None:
+        super().__init__(error)
+        self.error = error
+
+
 class Transaction:
-    """`BEGIN IMMEDIATE` to `COMMIT`, or to `ROLLBACK` if anything is raised."""
+    """`BEGIN IMMEDIATE` to `COMMIT`, or to `ROLLBACK` if anything is raised.
+
+    Entering it raises `LockedError` if another process is in one.
+    """
 
     def __init__(self, base: sqlite3.Connection) -> None:
         self._base: Final = base
 
     def __enter__(self) -> Self:
-        self._base.execute("BEGIN IMMEDIATE")
+        try:
+            self._base.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as exc:
+            if _is_locked(exc):
+                raise LockedError(exc) from exc
+            raise
         return self
 
     def __exit__(
@@ -62,6 +82,7 @@ def open_file(path: Path, patience: float) -> sqlite3.Connection:
 
     Raises:
         CheckpointError: It is another program's, or of a later version of this one.
+        LockedError: Another process is making it.
         sqlite3.Error: It cannot be opened.
     """
     made = sqlite3.connect(
@@ -73,10 +94,17 @@ def open_file(path: Path, patience: float) -> sqlite3.Connection:
         made.execute("PRAGMA synchronous = FULL")
         if _layout(made) != LAYOUT:
             made.executescript(SCHEMA)
-    except BaseException:
+    except BaseException as exc:
         made.close()
+        if isinstance(exc, sqlite3.OperationalError) and _is_locked(exc):
+            raise LockedError(exc) from exc
         raise
     return made
+
+
+def _is_locked(error: sqlite3.OperationalError) -> bool:
+    """Tell a lock of another process from all that may be wrong with a file."""
+    return error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
 
 
 def _refuse_foreign(base: sqlite3.Connection, path: Path) -> None:
@@ -126,12 +154,13 @@ class OpenFiles:
 
     Args:
         directory: Where they are.
-        patience: Seconds to wait for another process's transaction.
+        patience: Seconds to wait for another process's transaction, before others who
+            wait for the thread come first.
     """
 
     def __init__(self, directory: Path, patience: float) -> None:
         self._directory: Final = directory
-        self._patience: Final = patience
+        self.patience: Final = patience
         # The one that was used last at the end.
         self._connections: Final[OrderedDict[str, sqlite3.Connection]] = OrderedDict()
         self._files: Final[dict[str, tuple[Path, tuple[int, int] | None]]] = {}
@@ -143,7 +172,7 @@ class OpenFiles:
             self._connections.move_to_end(instance)
             return known
         path = path_of(self._directory, instance)
-        made = open_file(path, self._patience)
+        made = open_file(path, self.patience)
         self._connections[instance] = made
         self._files[instance] = path, file_id(path)
         if len(self._connections) > _OPEN:

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
-from tenure.runtime._answers import Inline, Worker
+from tenure.runtime._answers import Inline, LaterError, Worker
 from tenure.runtime._checkpoint import (
     Checkpoint,
     CheckpointInfo,
@@ -35,6 +35,7 @@ from tenure.runtime.errors import (
 )
 from tenure.runtime.stores._bodies import Body, Chain, body_of, checkpoint_of
 from tenure.runtime.stores._files import (
+    LockedError,
     OpenFiles,
     Transaction,
     file_id,
@@ -56,6 +57,9 @@ from tenure.runtime.stores._statements import (
 
 _CHAINS: Final = 10_000
 """Of how many instances it is remembered how far they are from a whole state."""
+
+_HASTE: Final = 0.02
+"""For how many seconds the worker waits for a lock before others come first."""
 
 R = TypeVar("R")
 
@@ -100,7 +104,7 @@ class SqliteStore:
         self._process = os.getpid()
         self._worker = self._new_worker()
         # Used by the worker thread only.
-        self._files = OpenFiles(self._directory, patience)
+        self._files = self._new_files()
         # Replaced as a whole; written by the worker thread only.
         self._chains: OrderedDict[str, Chain] = OrderedDict()
         self._finalizer = self._new_finalizer()
@@ -192,7 +196,8 @@ class SqliteStore:
         }
 
         def extend(base: sqlite3.Connection) -> bool:
-            return base.execute(EXTEND, facts).rowcount == 1
+            with Transaction(base):
+                return base.execute(EXTEND, facts).rowcount == 1
 
         return self._ask(instance, extend)
 
@@ -273,21 +278,37 @@ class SqliteStore:
     ) -> Awaitable[R]:
         self._mind_forks()
 
+        until: float | None = None
+
         def answer() -> R:
+            nonlocal until
+            until = until or time.monotonic() + self._patience
             try:
                 if nothing is not None and file_id(self.path_of(instance)) is None:
                     return nothing()
                 return question(self._files.open(instance))
-            except (sqlite3.Error, OSError, UnicodeEncodeError) as exc:
+            except (LockedError, sqlite3.Error, OSError, UnicodeEncodeError) as exc:
+                error: Exception = exc
+                if isinstance(exc, LockedError):
+                    if not self._blocking and time.monotonic() < until:
+                        raise LaterError from exc
+                    error = exc.error
                 raise CheckpointError(
                     f"{self.path_of(instance)} cannot be used",
-                    f"{type(exc).__name__}: {exc}",
-                ) from exc
+                    f"{type(error).__name__}: {error}",
+                ) from error
 
         return self._worker.ask(answer)
 
     def _new_worker(self) -> Worker | Inline:
         return Inline() if self._blocking else Worker("tenure-sqlite")
+
+    def _new_files(self) -> OpenFiles:
+        # One thread serves all instances: it does not wait long for one of them.
+        patience = self._patience
+        if not self._blocking:
+            patience = min(patience, _HASTE)
+        return OpenFiles(self._directory, patience)
 
     def _new_finalizer(self) -> "weakref.finalize[..., Any]":
         return weakref.finalize(self, finish, self._process, self._worker, self._files)
@@ -303,7 +324,7 @@ class SqliteStore:
         self._process = os.getpid()
         self._finalizer.detach()
         _inherited.append(self._files)
-        self._files = OpenFiles(self._directory, self._patience)
+        self._files = self._new_files()
         self._chains = OrderedDict()
         self._worker = self._new_worker()
         self._finalizer = self._new_finalizer()
