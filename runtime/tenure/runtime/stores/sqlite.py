@@ -286,7 +286,7 @@ class SqliteStore:
             try:
                 if nothing is not None and file_id(self.path_of(instance)) is None:
                     return nothing()
-                return question(self._files.open(instance))
+                return question(self._connection(instance))
             except (LockedError, sqlite3.Error, OSError, UnicodeEncodeError) as exc:
                 error: Exception = exc
                 if isinstance(exc, LockedError):
@@ -299,6 +299,9 @@ class SqliteStore:
                 ) from error
 
         return self._worker.ask(answer)
+
+    def _connection(self, instance: str) -> sqlite3.Connection:
+        return self._files.open(instance)
 
     def _new_worker(self) -> Worker | Inline:
         return Inline() if self._blocking else Worker("tenure-sqlite")
