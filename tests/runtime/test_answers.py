@@ -7,7 +7,14 @@ from functools import partial
 
 import pytest
 
-from tenure.runtime._answers import Answer, Inline, Known, Worker, finished
+from tenure.runtime._answers import (
+    Answer,
+    Inline,
+    Known,
+    LaterError,
+    Worker,
+    finished,
+)
 
 
 class BoomError(Exception):
@@ -199,3 +206,33 @@ async def test_a_worker_does_one_thing_after_the_other_and_ends_when_dropped() -
     del worker
     thread.join(10)
     assert not thread.is_alive()
+
+
+async def test_work_that_has_to_wait_lets_others_come_first() -> None:
+    done: list[str] = []
+
+    def first() -> str:
+        if "second" not in done:
+            raise LaterError
+        done.append("first")
+        return "yes"
+
+    worker = Worker("test")
+    asked = worker.ask(first)
+    await worker.ask(lambda: done.append("second"))
+    assert await asked == "yes"
+    assert done == ["second", "first"]
+
+
+async def test_what_is_left_to_a_worker_is_done_after_what_it_was_asked_for() -> None:
+    done: list[str] = []
+    for worker in (Worker("test"), Inline()):
+        asked = worker.ask(lambda: done.append("asked"))
+        worker.leave(lambda: done.append("left"), 20)
+        await asked
+        assert done == ["asked", "left"]
+        done.clear()
+
+
+async def test_a_worker_that_never_worked_does_not_begin_for_what_is_left() -> None:
+    Worker("test").leave(lambda: pytest.fail("nobody asked"), 20)

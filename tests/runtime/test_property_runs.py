@@ -182,7 +182,7 @@ async def _run_all(
             for known in run_plans:
                 whole_supersteps(state, known, trails[known.name])
         kept.clear()
-        await turns(60)
+        await turns(200)  # of a stubborn run with long clean-up
         settled = dict(workflow.state)
         for known in run_plans:
             whole_supersteps(settled, known, trails[known.name])

@@ -13,6 +13,7 @@ import pytest
 from tenure.runtime import (
     CheckpointError,
     CheckpointNotFoundError,
+    MemoryStore,
     SqliteStore,
     Workflow,
     WorkflowBuilder,
@@ -47,7 +48,11 @@ workflow = WorkflowBuilder("press", start=note, store=store).build()
 def run(code: str, folder: Path, kind: str, first: str = "") -> str:
     """Run a program that has a store; return what it says."""
     done = subprocess.run(
-        [sys.executable, "-c", PREAMBLE.format(first=first) + code, str(folder), kind],
+        [
+            # Later Pythons warn of forks in processes that have threads.
+            *(sys.executable, "-W", "ignore::DeprecationWarning"),
+            *("-c", PREAMBLE.format(first=first) + code, str(folder), kind),
+        ],
         capture_output=True,
         text=True,
         timeout=50,
@@ -59,6 +64,10 @@ def run(code: str, folder: Path, kind: str, first: str = "") -> str:
 
 def folders_in(folder: Path) -> set[Path]:
     return {one.parent for one in folder.rglob("*")}
+
+
+def names_in(folder: Path) -> set[str]:
+    return {one.name for one in folder.iterdir()}
 
 
 kinds = pytest.mark.parametrize("kind", ["thread", "blocking"])
@@ -140,6 +149,25 @@ def test_a_store_that_nobody_holds_closes_its_files(tmp_path: Path) -> None:
 
     asyncio.run(all_done())
     assert not log.exists()
+
+
+async def test_few_files_are_open_however_many_instances_there_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tenure.runtime.stores._files._OPEN", 3)
+    async with SqliteStore(tmp_path) as store:
+        workflow = noting(store)
+        for name in ("a", "b"):
+            await asyncio.gather(
+                *(workflow.instance(str(key)).run(name) for key in range(10))
+            )
+        # SQLite removes a file's log when its last connection is closed.
+        logs = [name for name in names_in(tmp_path) if name.endswith("-wal")]
+        assert len(logs) == 3
+        assert all(
+            dict(workflow.instance(str(key)).state) == {"a": 1, "b": 1}
+            for key in range(10)
+        )
 
 
 # Forks.
@@ -267,3 +295,83 @@ async def test_a_directory_that_became_a_file_is_an_error_of_the_store(
         (tmp_path / "moved").rename(folder)
         await workflow.run("b")
         assert dict(workflow.state) == {"a": 1, "b": 1}
+
+
+async def test_a_directory_stays_where_it_is_wherever_the_process_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    (elsewhere / "runs").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    async with SqliteStore("runs") as store:
+        workflow = noting(store)
+        await workflow.run("a")
+        monkeypatch.chdir(elsewhere)
+        await workflow.run("b")
+        await workflow.instance("new").run("c")
+        assert dict(workflow.state) == {"a": 1, "b": 1}
+    assert folders_in(tmp_path) == {tmp_path, tmp_path / "runs", elsewhere}
+
+
+@pytest.mark.parametrize(
+    "seconds", [{"lease": -1.0}, {"lease": float("nan")}, {"patience": -0.1}]
+)
+def test_seconds_that_make_no_sense_are_refused(
+    tmp_path: Path, seconds: dict[str, float]
+) -> None:
+    with pytest.raises(ValueError, match="pass seconds"):
+        SqliteStore(tmp_path, **seconds)
+    if "lease" in seconds:
+        with pytest.raises(ValueError, match="pass seconds"):
+            MemoryStore(**seconds)
+
+
+async def test_no_file_is_made_for_whoever_only_looks(tmp_path: Path) -> None:
+    async with SqliteStore(tmp_path) as store:
+        asked = noting(store).instance("nobody")
+        assert dict(await asked.refresh()) == {}
+        assert await asked.history() == []
+        with pytest.raises(CheckpointNotFoundError):
+            await store.load("press/nobody")
+    assert names_in(tmp_path) == {"store-id"}
+
+
+# Files that another process holds locked.
+
+
+async def test_an_instance_that_is_locked_does_not_hold_up_the_others(
+    tmp_path: Path,
+) -> None:
+    async with SqliteStore(tmp_path, patience=50) as store:
+        workflow = noting(store)
+        locked, other = workflow.instance("locked"), workflow.instance("other")
+        await locked.run("a")
+        with closing(
+            sqlite3.connect(store.path_of("press/locked"), isolation_level=None)
+        ) as base:
+            base.execute("BEGIN IMMEDIATE")
+            waiting = asyncio.create_task(locked.run("b"))
+            async with asyncio.timeout(20):
+                for name in ("c", "d", "e"):
+                    await other.run(name)
+            assert not waiting.done()
+            base.execute("ROLLBACK")
+            await waiting
+        assert dict(locked.state) == {"a": 1, "b": 1}
+        assert dict(other.state) == {"c": 1, "d": 1, "e": 1}
+
+
+@kinds
+async def test_patience_has_an_end(tmp_path: Path, kind: str) -> None:
+    store = SqliteStore(tmp_path, patience=0.2, blocking=kind == "blocking")
+    async with store:
+        workflow = noting(store)
+        await workflow.run("a")
+        with closing(
+            sqlite3.connect(store.path_of("press/default"), isolation_level=None)
+        ) as base:
+            base.execute("BEGIN IMMEDIATE")
+            with pytest.raises(CheckpointError, match="database is locked"):
+                await workflow.run("b")
+        await workflow.run("c")
+        assert dict(workflow.state) == {"a": 1, "c": 1}

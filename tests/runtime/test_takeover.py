@@ -584,6 +584,26 @@ async def test_a_long_superstep_of_a_live_run_is_not_taken_for_a_dead_one(
         await first
 
 
+async def test_heartbeats_leave_time_for_the_run_however_short_the_lease() -> None:
+    gated = Gated(MemoryStore(lease=0.0))
+    held = HeldExecutor()
+    workflow = WorkflowBuilder("press", start=held, store=gated).build()
+    running = asyncio.create_task(workflow.run("a"))
+    await held.staged["a"].wait()
+    # A store that is slow is not asked again before it has answered.
+    gate = gated.hold("extend")
+    await gated.asked["extend"].wait()
+    gated.hold("extend").set()
+    waiting = gated.asked["extend"]
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(waiting.wait(), 0.1)
+    gate.set()
+    await waiting.wait()
+    held.released["a"].set()
+    await running
+    assert dict(workflow.state) == {"a_key": "a"}
+
+
 # Cancellation while the store is asked.
 
 

@@ -178,6 +178,10 @@ def _answer_of(asked: Awaitable[R]) -> Answer[R]:
     return answer
 
 
+class LaterError(Exception):
+    """Work could not be done yet: it is done again, after what waits already."""
+
+
 class Worker:
     """A thread that does one thing after the other, and ends when nobody holds this.
 
@@ -200,7 +204,8 @@ class Worker:
         Call it in a running event loop. The work is done whether anybody waits or not.
 
         Args:
-            work: What to do.
+            work: What to do. If it raises `LaterError`, others come first, and then it
+                is done again.
         """
         if self._thread is None:
             self._start()
@@ -274,6 +279,10 @@ def _do_all(work: "queue.SimpleQueue[_Work | None]") -> None:
         error: BaseException | None = None
         try:
             result = what()
+        except LaterError:
+            work.put(item)
+            del item, what, answer
+            continue
         except BaseException as exc:  # noqa: BLE001 - raised where it is waited for
             error = exc
         if isinstance(answer, threading.Event):

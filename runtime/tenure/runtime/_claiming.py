@@ -1,6 +1,7 @@
 """A run and the word of ownership in its store: claim, heartbeat, giving it back."""
 
 from collections.abc import Awaitable
+from contextlib import suppress
 
 from anyio import sleep
 
@@ -19,6 +20,9 @@ from tenure.runtime.errors import (
 
 FIRST_PAUSE = 0.01
 """Seconds after which a waiting run asks again, at first; then twice as long."""
+
+SHORTEST_PACE = 0.01
+"""Seconds between two heartbeats at least, however short the lease."""
 
 LONGEST_PAUSE = 1.0
 """Seconds after which it asks again at the latest."""
@@ -107,29 +111,32 @@ class Heartbeat:
         keeper: Its instance in the store.
     """
 
-    __slots__ = ("_keeper", "_pace", "_run", "_timer")
+    __slots__ = ("_keeper", "_pace", "_run", "_stopped", "_timer")
 
     def __init__(self, run: Run, keeper: Keeper) -> None:
         self._run = run
         self._keeper = keeper
-        self._pace = keeper.store.lease / 3
+        self._pace = max(keeper.store.lease / 3, SHORTEST_PACE)
+        self._stopped = False
         self._timer = _spawn.Timer(self._pace, self._beat)
 
     def stop(self) -> None:
         """Say no more."""
+        self._stopped = True
         self._timer.stop()
 
     def _beat(self) -> None:
-        if not self._run.ended:
-            _spawn.start_errand(self._extend())
-            self._timer = _spawn.Timer(self._pace, self._beat)
+        _spawn.start_errand(self._extend())
 
     async def _extend(self) -> None:
         run, keeper = self._run, self._keeper
-        try:
+        lives = True  # what the store cannot say proves nothing
+        with suppress(CheckpointError):
             lives = await keeper.store.extend(keeper.name, run.run_id, run.epoch)
-        except CheckpointError:
-            return  # what the store cannot say proves nothing
-        if not (lives or run.ended or run.successor):
+        if self._stopped or run.ended:
+            return
+        if lives or run.successor:
+            # Not before the answer: a slow store is not asked again meanwhile.
+            self._timer = _spawn.Timer(self._pace, self._beat)
+        else:
             run.lose()
-            self.stop()

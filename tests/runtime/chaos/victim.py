@@ -198,9 +198,11 @@ def stopping(kind: type[SqliteStore]) -> Any:
     class Stopping(kind):  # type: ignore[misc, valid-type]
         armed = 0
 
-        def _ask(self, instance: str, question: Callable[..., Any]) -> Awaitable[Any]:
+        def _ask(
+            self, instance: str, question: Callable[..., Any], nothing: Any = None
+        ) -> Awaitable[Any]:
             if question.__name__ not in ("commit", "write"):
-                return super()._ask(instance, question)
+                return super()._ask(instance, question, nothing)
             self.armed -= 1
             if self.armed:
                 return super()._ask(instance, question)

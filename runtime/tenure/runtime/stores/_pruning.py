@@ -15,7 +15,7 @@ from typing import Any, Final
 from tenure.runtime._epoch import Epoch, RunId
 from tenure.runtime.errors import CheckpointError
 from tenure.runtime.stores._bodies import joined
-from tenure.runtime.stores._files import Transaction
+from tenure.runtime.stores._files import Transaction, is_locked
 
 STEP_ROWS: Final = 200
 """How many checkpoints go in one transaction at most, or as many as hang together."""
@@ -134,23 +134,23 @@ def give_back(base: sqlite3.Connection, patience: float) -> None:
         base.execute(f"PRAGMA busy_timeout = {round(patience * 1000)}")
 
 
-def scrub(base: sqlite3.Connection, instance: str) -> None:
+def scrub(base: sqlite3.Connection) -> bool:
     """Leave nothing in the file of what was removed, nor in its log.
 
     Args:
         base: The file.
-        instance: The instance, for the error.
 
-    Raises:
-        CheckpointError: Somebody else is reading it.
+    Returns:
+        Whether that was done; not if somebody else is using the file.
     """
-    base.execute("VACUUM")
-    busy = base.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
-    if busy:
-        raise CheckpointError(
-            f"what {instance!r} held is removed, but bytes of it are still in its file",
-            "somebody keeps reading the file; erase again",
-        )
+    try:
+        base.execute("VACUUM")
+    except sqlite3.OperationalError as exc:
+        if is_locked(exc):
+            return False
+        raise
+    busy: int = base.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+    return not busy
 
 
 def _oldest(base: sqlite3.Connection, kept: int) -> Sequence[Sequence[int]]:

@@ -114,6 +114,8 @@ class MemoryStore:
     """
 
     def __init__(self, *, lease: float = 30.0, keep: int | None = KEEP) -> None:
+        if not lease >= 0:
+            raise ValueError(f"lease={lease}: pass seconds")
         check_keep(keep)
         self.id: Final = secrets.token_hex(4)
         self.lease: Final = lease

@@ -7,7 +7,6 @@ a power failure. One file per instance, because a process that is stopped in the
 of a transaction blocks every writer of its file.
 """
 
-import hashlib
 import os
 import sqlite3
 import time
@@ -17,27 +16,30 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
-from urllib.parse import quote
 
 from anyio import sleep
 
 from tenure.instrumentation.operations import Owner
-from tenure.runtime._answers import Inline, Worker
+from tenure.runtime._answers import Inline, LaterError, Worker
 from tenure.runtime._checkpoint import Checkpoint, CheckpointInfo, Claimed, Held
 from tenure.runtime._codec import check_value
 from tenure.runtime._endings import watch_endings
 from tenure.runtime._epoch import Epoch, RunId
-from tenure.runtime.errors import CheckpointError, OwnershipLostError
+from tenure.runtime.errors import (
+    CheckpointError,
+    CheckpointNotFoundError,
+    OwnershipLostError,
+)
 from tenure.runtime.stores._bodies import Body, Chain, body_of
 from tenure.runtime.stores._files import (
-    Connections,
+    LockedError,
+    OpenFiles,
     Snapshot,
     Transaction,
-    close_all,
     file_id,
     finish,
     identity,
-    open_file,
+    path_of,
 )
 from tenure.runtime.stores._owners import expect, held_by_another, refuse_overtaken
 from tenure.runtime.stores._pruning import (
@@ -58,14 +60,11 @@ from tenure.runtime.stores._statements import (
     ROW,
 )
 
-_OPEN: Final = 256
-"""How many files are kept open."""
-
 _CHAINS: Final = 10_000
 """Of how many instances it is remembered how far they are from a whole state."""
 
-_NAME: Final = 120
-"""How much of an instance's name is in the name of its file."""
+_HASTE: Final = 0.02
+"""For how many seconds the worker waits for a lock before others come first."""
 
 R = TypeVar("R")
 
@@ -101,8 +100,11 @@ class SqliteStore:
         blocking: bool = False,
         keep: int | None = None,
     ) -> None:
+        if not (lease >= 0 and patience >= 0):
+            raise ValueError(f"lease={lease}, patience={patience}: pass seconds")
         check_keep(keep)
-        self._directory: Final = Path(directory)
+        # Wherever the process goes later.
+        self._directory: Final = Path(directory).absolute()
         self._directory.mkdir(parents=True, exist_ok=True)
         self.id: Final = identity(self._directory / "store-id")
         self.lease: Final = lease
@@ -112,8 +114,7 @@ class SqliteStore:
         self._process = os.getpid()
         self._worker = self._new_worker()
         # Used by the worker thread only.
-        self._connections: Connections = OrderedDict()
-        self._files: Final[dict[str, tuple[Path, tuple[int, int] | None]]] = {}
+        self._files = self._new_files()
         # Replaced as a whole; written by the worker thread only.
         self._chains: OrderedDict[str, Chain] = OrderedDict()
         self._finalizer = self._new_finalizer()
@@ -125,11 +126,7 @@ class SqliteStore:
         Args:
             instance: Workflow and key, as one name.
         """
-        # The digest tells apart what a file system does not, such as upper and lower
-        # case, and what is cut off.
-        digest = hashlib.sha256(instance.encode(errors="surrogatepass")).hexdigest()
-        name = quote(instance, safe=" ", errors="replace")[:_NAME].rstrip("%. ")
-        return self._directory / f"{name}-{digest[:12]}.sqlite3"
+        return path_of(self._directory, instance)
 
     def claim(
         self,
@@ -150,7 +147,7 @@ class SqliteStore:
         }
 
         def claim(base: sqlite3.Connection) -> Claimed | Held:
-            base = self._that_is_there(instance, base)
+            base = self._files.that_is_there(instance, base)
             with Transaction(base):
                 row = base.execute(ROW, (instance,)).fetchone()
                 expect(expected, row)
@@ -185,7 +182,7 @@ class SqliteStore:
         keep = self.keep if is_due(checkpoint.position, size) else None
 
         def commit(base: sqlite3.Connection) -> Owner:
-            if not self._is_there(instance):
+            if not self._files.is_there(instance):
                 reason = "it was removed or replaced while it was in use"
                 raise CheckpointError(
                     f"{self.path_of(instance)} cannot be used", reason
@@ -214,7 +211,8 @@ class SqliteStore:
         }
 
         def extend(base: sqlite3.Connection) -> bool:
-            return base.execute(EXTEND, facts).rowcount == 1
+            with Transaction(base):
+                return base.execute(EXTEND, facts).rowcount == 1
 
         return self._ask(instance, extend)
 
@@ -224,23 +222,24 @@ class SqliteStore:
         """See `Store.load`."""
 
         def load(base: sqlite3.Connection) -> tuple[Checkpoint, dict[str, Any]]:
-            base = self._that_is_there(instance, base)
             with Snapshot(base):
                 return read_checkpoint(base, instance, checkpoint_id)
 
-        return self._ask(instance, load)
+        def nothing() -> tuple[Checkpoint, dict[str, Any]]:
+            raise CheckpointNotFoundError(instance, checkpoint_id or "(any)")
+
+        return self._look(instance, load, nothing)
 
     def history(self, instance: str) -> Awaitable[Sequence[CheckpointInfo]]:
         """See `Store.history`."""
 
         def history(base: sqlite3.Connection) -> Sequence[CheckpointInfo]:
-            base = self._that_is_there(instance, base)
             return [
                 CheckpointInfo(row[0], row[1], RunId(row[2]), Epoch(row[3]), *row[4:])
                 for row in base.execute(HISTORY)
             ]
 
-        return self._ask(instance, history)
+        return self._look(instance, history, list)
 
     async def prune(self, instance: str, keep: int) -> int:
         """See `Store.prune`.
@@ -258,24 +257,35 @@ class SqliteStore:
         def step(base: sqlite3.Connection) -> int:
             return remove_step(base, kept)
 
-        kept = oldest_kept(await self._ask(instance, newest), keep)
+        position = await self._look(instance, newest, int)
+        if not position:
+            return 0
+        kept = oldest_kept(position, keep)
         removed, began = 0, time.monotonic()
         while more := await self._ask(instance, step):
             removed += more
             await sleep(time.monotonic() - began)
             began = time.monotonic()
-        await self._ask(instance, lambda base: give_back(base, self._patience))
+        await self._ask(instance, lambda base: give_back(base, self._files.patience))
         return removed
 
-    def erase(self, instance: str, run_id: RunId, epoch: Epoch) -> Awaitable[None]:
+    async def erase(self, instance: str, run_id: RunId, epoch: Epoch) -> None:
         """See `Store.erase`. Nothing of it is left in the file, nor in its log."""
 
-        def erase(base: sqlite3.Connection) -> None:
+        def remove(base: sqlite3.Connection) -> None:
             if not remove_all(base, instance, run_id, epoch):
                 raise OwnershipLostError("erase", epoch, _epoch(base, instance))
-            scrub(base, instance)
 
-        return self._ask(instance, erase)
+        await self._ask(instance, remove)
+        until = time.monotonic() + self._patience
+        while not await self._ask(instance, scrub):
+            if time.monotonic() > until:
+                raise CheckpointError(
+                    f"what {instance!r} held is removed, but bytes of it are still in "
+                    f"its file",
+                    "somebody keeps reading the file; erase again",
+                )
+            await sleep(_HASTE)
 
     def check(self, value: object, what: str) -> None:
         """See `Store.check`."""
@@ -284,7 +294,7 @@ class SqliteStore:
     async def aclose(self) -> None:
         """Close all files; the store opens them again when it is asked."""
         self._mind_forks()
-        await self._worker.ask(lambda: close_all(self._connections))
+        await self._worker.ask(self._files.close)
 
     async def __aenter__(self) -> Self:
         return self
@@ -297,29 +307,64 @@ class SqliteStore:
     ) -> None:
         await self.aclose()
 
+    def _look(
+        self,
+        instance: str,
+        question: Callable[[sqlite3.Connection], R],
+        nothing: Callable[[], R],
+    ) -> Awaitable[R]:
+        """Ask the file that is there now; no file is made for that."""
+        return self._ask(
+            instance,
+            lambda base: question(self._files.that_is_there(instance, base)),
+            nothing,
+        )
+
     def _ask(
-        self, instance: str, question: Callable[[sqlite3.Connection], R]
+        self,
+        instance: str,
+        question: Callable[[sqlite3.Connection], R],
+        nothing: Callable[[], R] | None = None,
     ) -> Awaitable[R]:
         self._mind_forks()
 
+        until: float | None = None
+
         def answer() -> R:
+            nonlocal until
+            until = until or time.monotonic() + self._patience
             try:
+                if nothing is not None and file_id(self.path_of(instance)) is None:
+                    return nothing()
                 return question(self._connection(instance))
-            except (sqlite3.Error, OSError, UnicodeEncodeError) as exc:
+            except (LockedError, sqlite3.Error, OSError, UnicodeEncodeError) as exc:
+                error: Exception = exc
+                if isinstance(exc, LockedError):
+                    if not self._blocking and time.monotonic() < until:
+                        raise LaterError from exc
+                    error = exc.error
                 raise CheckpointError(
                     f"{self.path_of(instance)} cannot be used",
-                    f"{type(exc).__name__}: {exc}",
-                ) from exc
+                    f"{type(error).__name__}: {error}",
+                ) from error
 
         return self._worker.ask(answer)
+
+    def _connection(self, instance: str) -> sqlite3.Connection:
+        return self._files.open(instance)
 
     def _new_worker(self) -> Worker | Inline:
         return Inline() if self._blocking else Worker("tenure-sqlite")
 
+    def _new_files(self) -> OpenFiles:
+        # One thread serves all instances: it does not wait long for one of them.
+        patience = self._patience
+        if not self._blocking:
+            patience = min(patience, _HASTE)
+        return OpenFiles(self._directory, patience)
+
     def _new_finalizer(self) -> "weakref.finalize[..., Any]":
-        return weakref.finalize(
-            self, finish, self._process, self._worker, self._connections
-        )
+        return weakref.finalize(self, finish, self._process, self._worker, self._files)
 
     def _mind_forks(self) -> None:
         """Use nothing that was open when this process was forked off.
@@ -331,43 +376,11 @@ class SqliteStore:
             return
         self._process = os.getpid()
         self._finalizer.detach()
-        _inherited.append(self._connections)
-        self._connections, self._chains = OrderedDict(), OrderedDict()
+        _inherited.append(self._files)
+        self._files = self._new_files()
+        self._chains = OrderedDict()
         self._worker = self._new_worker()
         self._finalizer = self._new_finalizer()
-
-    def _connection(self, instance: str) -> sqlite3.Connection:
-        known = self._connections.get(instance)
-        if known is not None:
-            self._connections.move_to_end(instance)
-            return known
-        path = self.path_of(instance)
-        made = open_file(path, self._patience)
-        self._connections[instance] = made
-        self._files[instance] = path, file_id(path)
-        if len(self._connections) > _OPEN:
-            oldest, unused = self._connections.popitem(last=False)
-            unused.close()
-            self._files.pop(oldest, None)
-        return made
-
-    def _that_is_there(
-        self, instance: str, base: sqlite3.Connection
-    ) -> sqlite3.Connection:
-        """Return a connection to the file that is there now.
-
-        A file that was removed or replaced lives on for whoever has it open, and nobody
-        else would ever see what is written there.
-        """
-        if self._is_there(instance):
-            return base
-        self._connections.pop(instance).close()
-        return self._connection(instance)
-
-    def _is_there(self, instance: str) -> bool:
-        """Say whether the file that is open is the one that is there now."""
-        path, known = self._files[instance]
-        return known is not None and known == file_id(path)
 
     def _note(self, instance: str, chain: Chain) -> None:
         self._chains[instance] = chain
@@ -375,8 +388,8 @@ class SqliteStore:
             self._chains.popitem(last=False)
 
 
-_inherited: Final[list[Connections]] = []
-"""Connections of the process that this one was forked from; never touched again."""
+_inherited: Final[list[OpenFiles]] = []
+"""Files of the process that this one was forked from; never touched again."""
 
 
 def _epoch(base: sqlite3.Connection, instance: str) -> int:
