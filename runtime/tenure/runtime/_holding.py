@@ -1,15 +1,15 @@
 """Who owns an instance, and what it holds: the engine's side of it."""
 
-import threading
 from collections import deque
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal, get_args
+from collections.abc import Mapping
+from typing import Final, Literal, get_args
 
 from tenure.instrumentation import InstanceRecorder, Recorder
 from tenure.instrumentation.operations import Outcome, Owner
 from tenure.runtime import _spawn
 from tenure.runtime._change import Change
-from tenure.runtime._checkpoint import EMPTY, Claimed, Collected, PendingRequest, Store
+from tenure.runtime._checkpoint import Claimed, Store
+from tenure.runtime._contents import Contents
 from tenure.runtime._epoch import Epoch
 from tenure.runtime._graph import Graph
 from tenure.runtime._keeper import Durability, Keeper, Restored
@@ -17,7 +17,6 @@ from tenure.runtime._mailbox import Router
 from tenure.runtime._mouths import mouth_of
 from tenure.runtime._ownership import NOBODY, Ownership
 from tenure.runtime._run import Run
-from tenure.runtime._state import CommittedState, StateSnapshot
 from tenure.runtime._telling import tell_claim, tell_commit
 from tenure.runtime.errors import OwnershipLostError, RunError, WorkflowBusyError
 
@@ -28,8 +27,8 @@ POLICIES: Final[tuple[str, ...]] = get_args(ConflictPolicy)
 """All of them."""
 
 
-class Holding:
-    """What runs own in turn: state, requests, and the word that says who the owner is.
+class Holding(Contents):
+    """What runs own in turn: contents, and the word that says who the owner is.
 
     Claims may come from any thread.
 
@@ -58,6 +57,7 @@ class Holding:
         durability: Durability | None,
         values: Store | None = None,
     ) -> None:
+        super().__init__()
         self.key: Final = key
         self.graph: Final = graph
         self.routers: Final = routers
@@ -70,36 +70,17 @@ class Holding:
             recorder, graph.name, key, None if store is None else store.id
         )
         self.id: Final = self.recorder.instance
-        # Requests that wait for an answer. Invariant: replaced as a whole.
-        self.requests: Mapping[str, PendingRequest] = EMPTY
-        # What fan-ins hold for answers yet to come. Invariant: replaced as a whole; a
-        # message leaves it in a commit before anybody gets it, who might change it.
-        self.collected: Sequence[Collected] = ()
-        # Writes that a store failed to keep: the next checkpoint has them too.
-        self.unsaved: Mapping[str, Any] = EMPTY
-        # Held for claims, commits and releases: no await and no foreign code inside.
-        # A finalizer never takes it, because it may interrupt whoever holds it.
-        self._lock: Final = threading.Lock()
         self._ownership: Final = Ownership()
-        self._state: Final = CommittedState()
         # Invariant: the run that owns the instance now, or `None`.
         self._current: Run | None = None
         self._queue: Final[deque[Run]] = deque()
-        # With a store: the newest epoch that this process has got, the run that got it
-        # and has not released it, and the checkpoint that the memory reflects.
+        # With a store: the newest epoch that this process has got, and the run that got
+        # it and has not released it.
         self._newest: Owner = NOBODY
         self._confirmed: Run | None = None
-        self._head: str | None = None
-        # Whether executors have yet to get what they had saved with that checkpoint.
-        self._looked_up = False
 
     def __repr__(self) -> str:
         return f"<Instance {self.key!r} of workflow {self.graph.name!r}>"
-
-    def snapshot(self) -> StateSnapshot:
-        """Return the committed state as it is now."""
-        with self._lock:
-            return self._state.snapshot()
 
     @property
     def owner(self) -> Owner:
@@ -115,11 +96,6 @@ class Holding:
         return self._ownership.held
 
     # What runs do with it.
-
-    @property
-    def state_values(self) -> Mapping[str, Any]:
-        """Committed values for the owner's superstep; not a snapshot."""
-        return self._state.values
 
     def commit(
         self,
@@ -154,36 +130,12 @@ class Holding:
                 owner = self._ownership.owner
                 if not self._ownership.owns(run.rank):
                     raise OwnershipLostError("commit", run.epoch, owner.epoch)
-            self._state.commit(change.writes)
-            if change.raised or change.settled:
-                self.requests = self.requests_after(change)
+            self._take_in(change, run.mailbox, self.graph)
             run.requests = self.requests
-            if self.collected or run.mailbox.collecting:
-                awaited = {one.begun_by for one in self.requests.values()}
-                held = run.mailbox.collected(self.graph.fan_ins)
-                self.collected = [one for one in held if one[-1] in awaited]
         tell_commit(run, owner, change)
         return True
 
-    def requests_after(self, change: Change) -> Mapping[str, PendingRequest]:
-        """Return the requests that wait once `change` is committed."""
-        if not (change.raised or change.settled):
-            return self.requests
-        left = {
-            key: one for key, one in self.requests.items() if key not in change.settled
-        }
-        return {**left, **{one.request_id: one for one in change.raised}}
-
     # What runs do with it where it is kept in a store.
-
-    def reflects(self, checkpoint_id: str) -> bool:
-        """Say whether a run may go on from the memory as from that checkpoint."""
-        return self._head == checkpoint_id and not self._looked_up
-
-    @property
-    def head(self) -> str | None:
-        """The checkpoint that the state and the requests in memory are those of."""
-        return self._head
 
     def confirm(self, run: Run, claimed: Claimed) -> None:
         """Take note of the epoch that the store gave to a run's claim.
@@ -213,23 +165,6 @@ class Holding:
             tell_claim(run, previous, None if known else replaced or None)
         if not stands:
             raise OwnershipLostError("claim", run.epoch, self._newest.epoch)
-
-    def begin_with(
-        self,
-        state: dict[str, Any],
-        requests: Mapping[str, PendingRequest],
-        collected: Sequence[Collected],
-    ) -> None:
-        """Hold what an earlier holding of the same instance held; no run owns it yet.
-
-        Args:
-            state: The state.
-            requests: Requests that wait for an answer, by id.
-            collected: What fan-ins hold for the answers.
-        """
-        with self._lock:
-            self._state.replace(state)
-        self.requests, self.collected = requests, collected
 
     def replace(self, run: Run, restored: Restored) -> None:
         """Hold what a checkpoint brings back.
@@ -278,18 +213,6 @@ class Holding:
                 return
             self._hold(restored)
             self._looked_up = True
-
-    def _hold_nothing(self) -> None:
-        self._state.replace({})
-        self.requests, self.unsaved, self._head = EMPTY, EMPTY, None
-        self.collected = ()
-
-    def _hold(self, restored: Restored) -> None:
-        self._state.replace(restored.state)
-        self.requests = restored.requests
-        self.collected = restored.collected
-        self.unsaved = EMPTY
-        self._head = restored.checkpoint.checkpoint_id
 
     def release(self, run: Run, outcome: Outcome) -> None:
         """End the tenure of `run`, and let the next one in the queue begin its own.
