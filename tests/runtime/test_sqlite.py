@@ -58,7 +58,8 @@ def run(code: str, folder: Path, kind: str, first: str = "") -> str:
         timeout=50,
         check=False,
     )
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0, done.stderr
+    assert "Error" not in done.stderr, done.stderr
     return done.stdout
 
 
