@@ -34,6 +34,7 @@ test: $(TEST) ## run the tests on the sources
 
 chaos: $(TEST) ## stop and kill competing processes for a minute
 	TENURE_CHAOS_SECONDS=$${TENURE_CHAOS_SECONDS:-60} \
+	TENURE_CHAOS_PAUSES=$${TENURE_CHAOS_PAUSES:-2000} \
 	$(BIN)/pytest tests/runtime/chaos -s $(ARGS)
 
 check: lint types ## everything that reads the sources without running them

@@ -79,6 +79,25 @@ def test_the_exit_status_is_that_of_the_verdict_in_every_format(
         assert done.stdout
 
 
+def test_processes_that_were_killed_before_they_told_anything_leave_it_inconclusive(
+    tmp_path: Path,
+) -> None:
+    empty, torn = tmp_path / "empty.jsonl", tmp_path / "torn.jsonl"
+    empty.touch()
+    torn.write_bytes(CLEAN.read_bytes()[:300])
+
+    for paths, status in (
+        ([CLEAN, empty], 3),
+        ([CLEAN, torn], 3),
+        ([empty], 3),
+        ([VIOLATED, empty, torn], 1),
+    ):
+        done = run(*paths)
+        assert (done.returncode, done.stderr) == (status, ""), paths
+    assert "it is empty" in done.stdout
+    assert "it ends too early" in done.stdout
+
+
 @pytest.mark.parametrize(
     "arguments",
     [(), ("--format", "yaml", "x"), ("--json", "--format", "html", "x"), ("-", "-")],

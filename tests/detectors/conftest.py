@@ -156,6 +156,7 @@ class Scene:
         parent: str | None = None,
         parts: dict[str, int] | None = None,
         taken: tuple[str, ...] | None = None,
+        previous: str | None = None,
         process: str = "p",
         owner: object = UNSAID,
     ) -> tuple[Finding, ...]:
@@ -164,17 +165,23 @@ class Scene:
                 **self.head(self.run(epoch, process=process), owner),
                 checkpoint=checkpoint,
                 parent=parent,
+                previous=previous,
                 parts=None if parts is None else tuple(parts.items()),
                 taken=taken,
             )
         )
 
     def restore(
-        self, epoch: int, checkpoint: str, parts: dict[str, int] | None = None
+        self,
+        epoch: int,
+        checkpoint: str,
+        parts: dict[str, int] | None = None,
+        *,
+        process: str = "p",
     ) -> tuple[Finding, ...]:
         return self.feed(
             CheckpointRestore(
-                **self.head(self.run(epoch), UNSAID),
+                **self.head(self.run(epoch, process=process), UNSAID),
                 checkpoint=checkpoint,
                 parts=None if parts is None else tuple(parts.items()),
             )

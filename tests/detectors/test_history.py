@@ -1,6 +1,9 @@
 """What is remembered of an instance is bounded, and forgetting is never clean."""
 
+import pytest
+
 from tenure.detectors._history import MAX_PROCESSES, MAX_TENURES
+from tenure.instrumentation.operations import Owner
 
 
 def play(scene, epoch, process="p"):
@@ -131,18 +134,75 @@ def test_another_process_may_own_what_an_operation_does_not_say(scene):
     )
 
 
-def test_parents_that_were_forgotten_matter_to_another_process_only(scene, monkeypatch):
-    monkeypatch.setattr("tenure.detectors._history.MAX_CHECKPOINTS", 2)
+FORGOTTEN = ("press/i: parents of checkpoints forgotten for want of room",)
+
+
+@pytest.fixture
+def line(scene, monkeypatch):
+    """A line of four checkpoints, of which two are remembered."""
+    monkeypatch.setattr("tenure.detectors._lineage.MAX_CHECKPOINTS", 2)
     scene.claim(1)
     for number in range(4):
-        scene.save(1, f"c{number + 1}", parent=f"c{number}")
+        parent = f"c{number}" if number else None
+        scene.save(1, f"c{number + 1}", parent=parent, owner=Owner(1, "run-1"))
     scene.release(1)
-    assert scene.detector.verdict == "clean"
+    return scene
 
-    play(scene, 2, process="q")
-    assert scene.detector.missing == (
-        "press/i: parents of checkpoints forgotten for want of room",
-    )
+
+def go_on(scene, epoch, checkpoint, parent, process="q"):
+    """A run saves one checkpoint."""
+    scene.claim(epoch, process=process)
+    owner = Owner(epoch, f"run-{epoch}")
+    found = scene.save(epoch, checkpoint, parent=parent, owner=owner, process=process)
+    scene.release(epoch, process=process)
+    return found
+
+
+def test_another_process_that_goes_on_from_the_newest_checkpoint_leaves_no_doubt(line):
+    assert go_on(line, 2, "c5", "c4") == ()
+    assert go_on(line, 3, "c6", "c5", "r") == ()
+    assert line.detector.verdict == "clean"
+
+
+def test_whether_a_forgotten_parent_had_a_child_is_a_doubt(line):
+    go_on(line, 2, "c5", "c1")
+    assert line.detector.missing == FORGOTTEN
+
+
+def test_to_one_process_alone_forgotten_parents_do_not_matter(line):
+    go_on(line, 2, "c5", "c1", "p")
+    assert line.detector.verdict == "clean"
+
+
+def test_a_parent_that_arrives_after_its_child_takes_the_doubt_away(line):
+    go_on(line, 3, "c6", "c5", "r")
+    assert line.detector.missing == FORGOTTEN
+    go_on(line, 2, "c5", "c4")
+    assert FORGOTTEN[0] not in line.detector.missing
+
+
+def test_of_two_children_that_came_before_their_parent_the_forgotten_one_is_a_doubt(
+    line,
+):
+    owner = Owner(2, "run-2")
+    line.claim(2, process="q")
+    for number in (6, 8, 10):  # children of three parents that have yet to arrive
+        parent = f"c{number - 1}"
+        line.save(2, f"c{number}", parent=parent, owner=owner, process="q")
+    for number in (9, 7, 5):
+        line.save(2, f"c{number}", parent="c4", owner=owner, process="q")
+    line.release(2, process="q")
+    assert FORGOTTEN[0] in line.detector.missing
+
+
+def test_a_child_that_is_remembered_stays_so_for_as_long_as_its_late_parent(line):
+    line.claim(2, process="q")
+    owner = Owner(2, "run-2")
+    line.save(2, "c6", parent="c5", owner=owner, process="q")  # before its parent
+    line.save(2, "c5", parent="c4", owner=owner, process="q")
+    line.release(2, process="q")
+    [found] = go_on(line, 3, "x", "c5", "r")
+    assert (found.anomaly, found.variant) == ("fork", "two-children")
 
 
 def test_a_commit_that_lists_one_of_its_own_pairs_lists_every_foreign_one(scene):

@@ -82,6 +82,7 @@ SINGLE = {
         "parent": executor,
         "parts": parts,
         "taken": st.none() | names,
+        "previous": executor,
     },
     CheckpointRestore: {"checkpoint": text, "parent": executor, "parts": parts},
     Late: {

@@ -130,6 +130,15 @@ FULL = [
         for kind in (CheckpointSave, CheckpointRestore)
     ),
     (
+        CheckpointSave(**HEAD, checkpoint="c9", parent="c1", previous="c8"),
+        "checkpoint save",
+        {
+            "tenure.checkpoint.id": "c9",
+            "tenure.checkpoint.parent_id": "c1",
+            "tenure.checkpoint.previous_id": "c8",
+        },
+    ),
+    (
         Late(**HEAD, kind=LateKind.STAGE, ledger=4, executor="writer"),
         "late stage",
         {"tenure.ledger.epoch": 4, "tenure.executor.id": "writer"},

@@ -4,11 +4,14 @@ import asyncio
 import contextlib
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tenure.detectors import Detector, Verdict
+from tenure.instrumentation.operations import CheckpointSave, Operation
 from tenure.runtime import (
     Checkpoint,
     CheckpointError,
@@ -165,7 +168,7 @@ async def test_the_entry_checkpoint_holds_the_input_before_anything_runs(
     [entry] = await workflow.history()
     assert entry.kind == "entry"
     checkpoint, state = await store.load("press/default", entry.checkpoint_id)
-    assert list(checkpoint.standing.messages) == [("start", "a")]
+    assert list(checkpoint.standing.messages) == [("start", "a", entry.run_id)]
     assert checkpoint.standing.snapshots == {"teller": {"told": 0}}
     assert state == {}
     assert fuse.count == 1
@@ -359,6 +362,29 @@ async def test_going_back_to_where_nothing_was_left_undone_is_a_change_too(
     assert dict(other.state) == {"seen": ["a", "c"]}
 
 
+async def test_a_run_that_goes_back_says_from_where_and_is_taken_for_no_fork(
+    store: Store, operations: list[Operation]
+) -> None:
+    workflow, _ = drawn(store)
+    await workflow.run("a")
+    line = [one.checkpoint_id for one in reversed(await workflow.history())]
+    here = len(operations)
+    other, _ = drawn(store)
+    await other.run(checkpoint_id=line[2])
+    await other.run("b")
+    saves = [one for one in operations if isinstance(one, CheckpointSave)]
+    [back] = [one for one in saves if one.previous is not None]
+    assert (back.parent, back.previous) == (line[2], line[-1])
+    # To a detector the two are two processes, of which each knows its own owners.
+    detector = Detector()
+    for number, one in enumerate(operations):
+        process = "p" if number < here else "q"
+        seq = number + 1 if number < here else number - here + 1
+        detector.feed(replace(one, run=replace(one.run, process=process), seq=seq))
+    assert detector.findings == ()
+    assert detector.verdict is Verdict.CLEAN
+
+
 # Forks.
 
 
@@ -400,8 +426,11 @@ async def test_a_fork_may_be_of_any_checkpoint_and_is_refused_where_something_is
     for taken in ("newest", "fork 0", "default"):
         with pytest.raises(CheckpointError, match="exists already"):
             await workflow.fork(None, taken)
+    # A fork that is refused makes nothing: the key is as good as new.
     with pytest.raises(CheckpointNotFoundError):
         await workflow.fork("nobody", "new")
+    assert await workflow.instance("new").history() == []
+    assert dict((await workflow.fork(None, "new")).state) == dict(newest.state)
     assert (await newest.run("b")).outcome is Outcome.COMPLETED
 
 
@@ -451,7 +480,7 @@ async def test_a_missing_newest_checkpoint_is_an_error_and_not_the_one_before(
         base.execute("DELETE FROM tenure_checkpoint WHERE position = 13")
     base.close()
     for ask in (lambda one: one.resume(), lambda one: one.run("b")):
-        with pytest.raises(CheckpointError):
+        with pytest.raises(CheckpointError, match="it is the newest"):
             await ask(drawn(sqlite)[0])
 
 
@@ -658,6 +687,7 @@ async def test_a_changed_graph_is_refused_what_was_left_undone_and_given_the_sta
     assert caught.value.checkpoint_id == (await old.history())[0].checkpoint_id
     with pytest.raises(CheckpointMismatchError):
         await new.fork(None, "x")
+    assert dict((await old.fork(None, "x")).state) == dict(old.state)
     await new.run("hello")
     assert dict(new.state) == {"a": "hello", "b": "stop at c", "c": "hello"}
     # From here on it is the new graph's.
@@ -789,7 +819,7 @@ class Watching(MemoryStore):
 
 
 async def test_the_whole_state_is_put_together_once_in_fifty_commits() -> None:
-    store = Watching()
+    store = Watching(keep=None)
     workflow = chain(store, "a", "b", "c")
     for _ in range(50):
         await workflow.run("x")

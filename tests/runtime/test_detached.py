@@ -126,11 +126,12 @@ async def test_cancelling_a_stream_ends_it_with_the_outcome_cancelled(
     assert told[-1].outcome is Outcome.CANCELLED
 
 
-async def test_an_unknown_run_and_a_second_iteration_are_refused() -> None:
+async def test_an_unknown_run_is_refused_and_so_is_a_stream_at_its_end() -> None:
     workflow = counting()
     with pytest.raises(RunNotFoundError, match=r"workflow\.start"):
         workflow.attach("nothing")
     stream = workflow.attach(workflow.start(1))
+    await anext(aiter(stream))
     async for _ in stream:
         pass
     with pytest.raises(StreamConsumedError):

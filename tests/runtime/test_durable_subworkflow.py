@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tenure.runtime import (
+    CheckpointError,
     Executor,
     ExecutorError,
     MemoryStore,
@@ -145,20 +146,65 @@ async def test_what_executors_of_a_subworkflow_keep_is_saved_with_their_parent(
     }
 
 
-async def test_a_type_that_a_subworkflow_may_not_keep_is_refused_by_its_parent(
-    tmp_path: Path,
-) -> None:
-    class Odd:
-        pass
+class Odd:
+    """Of a type that no checkpoint can hold."""
 
+
+@pytest.mark.parametrize("depth", [1, 2])
+async def test_a_value_that_cannot_be_kept_fails_the_executor_deep_inside_that_made_it(
+    tmp_path: Path, depth: int
+) -> None:
     @executor
-    async def inner(message: str, ctx: WorkflowContext[None, str]) -> None:
+    async def maker(message: str, ctx: WorkflowContext[None, str]) -> None:
         ctx.set_state("odd", Odd())
 
+    inner = WorkflowBuilder("inner", start=maker).build()
+    for level in range(1, depth):
+        inner = WorkflowBuilder(f"level {level}", start=WorkflowExecutor(inner)).build()
     async with SqliteStore(tmp_path) as store:
-        sub = WorkflowExecutor(WorkflowBuilder("inner", start=inner).build())
+        sub = WorkflowExecutor(inner)
         workflow = WorkflowBuilder("outer", start=sub, store=store).build()
-        with pytest.raises(ExecutorError) as caught:
+        with pytest.raises(ExecutorError, match="state key 'odd'") as caught:
             await workflow.run("x")
-        assert isinstance(caught.value.__cause__, StateTypeError)
         assert dict(workflow.state) == {}
+    innermost: BaseException | None = caught.value
+    for _ in range(depth):
+        assert innermost is not None
+        innermost = innermost.__cause__
+    assert isinstance(innermost, ExecutorError)
+    assert innermost.executor == "maker"
+    assert isinstance(innermost.__cause__, StateTypeError)
+
+
+async def test_messages_inside_a_subworkflow_may_be_of_any_type(tmp_path: Path) -> None:
+    @executor
+    async def first(message: str, ctx: WorkflowContext[Odd, None]) -> None:
+        await ctx.send_message(Odd())
+
+    @executor
+    async def second(message: Odd, ctx: WorkflowContext[None, str]) -> None:
+        await ctx.yield_output("done")
+
+    child = WorkflowBuilder("child", start=first).add_edge(first, second).build()
+    async with SqliteStore(tmp_path) as store:
+        outer = WorkflowBuilder("o", start=WorkflowExecutor(child), store=store).build()
+        assert (await outer.run("x")).outputs == ("done",)
+
+
+async def test_a_subworkflow_without_the_one_who_asked_still_runs(store: Store) -> None:
+    [request] = (await drawn(store).run("spring")).pending_requests
+
+    @executor
+    async def another(draft: str, ctx: WorkflowContext[None, str]) -> None:
+        await ctx.yield_output(draft)
+
+    inner = WorkflowBuilder("inner", start=another).build()
+    review = WorkflowExecutor(inner, id="review")
+    changed = WorkflowBuilder("outer", start=review, store=store).build()
+    result = await changed.run("summer")
+    assert result.outputs == ("summer",)
+    assert [one.request_id for one in result.pending_requests] == [request.request_id]
+    with pytest.raises(CheckpointError, match="cancel_requests"):
+        await changed.run(responses={request.request_id: Verdict(good=True)})
+    await changed.cancel_requests([request.request_id])
+    assert (await changed.run("autumn")).outcome is Outcome.COMPLETED

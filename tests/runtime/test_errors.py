@@ -42,6 +42,10 @@ EXAMPLES: list[tuple[WorkflowError, tuple[str, ...]]] = [
         WorkflowBusyError("press", "c42", "r7", 3),
         ("'press'", "'c42'", "r7", "epoch 3", "Await that run", '"supersede"'),
     ),
+    (
+        WorkflowBusyError("press", "c42", "r7", 0),
+        ("run r7", "in this process", "no epoch from the store yet", '"supersede"'),
+    ),
     (ExecutorError("writer", 2, "ValueError: no"), ("'writer'", "superstep 2", "no")),
     (
         ConvergenceError(100, ("a", "b")),
@@ -78,19 +82,37 @@ EXAMPLES: list[tuple[WorkflowError, tuple[str, ...]]] = [
     ),
     (ResponseTypeError("q1", "bool", "str"), ("q1", "asks for bool", "type str")),
     (
+        ResponseTypeError("q1", "Form", "dict", "no field `name`"),
+        ("cannot be converted to it: no field `name`",),
+    ),
+    (
         StateTypeError("state key 'cart'", "Cart"),
         ("state key 'cart'", "register_state_type(Cart)"),
+    ),
+    (
+        StateTypeError("request of 'a'", "list[int]", "Annotate it"),
+        ("request of 'a'", "list[int]. Annotate it"),
     ),
     (RunNotFoundError("r7"), ("r7", "workflow.start")),
     (EventsMissedError("r7", 3, 9), ("events 4 to 8", "after=8", "keep_events")),
     (CheckpointError("c1 cannot be read", "it is damaged"), ("c1", "it is damaged")),
-    (CheckpointNotFoundError("press/c42", "c1"), ("'press/c42'", "'c1'", "history()")),
+    (
+        CheckpointNotFoundError("press/c42", "c1"),
+        ("'press/c42'", "'c1'", "may have been pruned", "history()"),
+    ),
+    (CheckpointNotFoundError("press/c42", "(any)"), ("no checkpoint:", "erased")),
+    (
+        CheckpointNotFoundError("press/c42", "(any)"),
+        ("'press/c42' has no checkpoint", "erased", "Run a message"),
+    ),
     (
         CheckpointMismatchError("c1", "abc", "def"),
-        ("'c1'", "another graph", "signature def", "abc"),
+        ("'c1'", "another graph", "signature def", "abc", "run a message"),
     ),
     (EventLoopError("r7", "its loop is closed"), ("r7", "its loop is closed")),
     (OwnershipLostError("commit", 3, 4), ("commit refused", "epoch 3", "epoch 4")),
+    (OwnershipLostError("start", 0, 4), ("start refused", "no epoch", "epoch 4 owns")),
+    (OwnershipLostError("start", 0, 0), ("no epoch", "another run owns")),
 ]
 ids = [f"{type(error).__name__}-{at}" for at, (error, _) in enumerate(EXAMPLES)]
 
@@ -120,6 +142,10 @@ def test_every_error_can_be_copied(
     error: WorkflowError, _phrases: tuple[str, ...]
 ) -> None:
     assert str(copy.deepcopy(error)) == str(error)
+
+
+def test_no_error_speaks_of_an_epoch_that_there_is_not() -> None:
+    assert [str(error) for error, _ in EXAMPLES if "epoch 0" in str(error)] == []
 
 
 def test_every_class_of_error_stands_in_the_examples_and_in_the_drawn_tree() -> None:

@@ -149,4 +149,4 @@ def test_a_fan_in_holds_what_is_left_over(order: list[str]) -> None:
     assert [pair[0] for pair in delivered] == [
         at for at, name in enumerate(order) if name == "a"
     ][: min(counts)]
-    assert mailbox.undelivered == (("join",) if counts[0] != counts[1] else ())
+    assert mailbox.undelivered() == (("join",) if counts[0] != counts[1] else ())

@@ -16,6 +16,8 @@ from tenure.runtime import (
     Retry,
     WorkflowBuilder,
     WorkflowContext,
+    WorkflowExecutor,
+    _driver,
     executor,
     handler,
     response_handler,
@@ -318,6 +320,98 @@ async def test_a_swallowed_cancellation_does_not_outlive_a_deadline() -> None:
     with pytest.raises(DeadlineError):
         await workflow.run("x", deadline=0.12)
     assert rounds < 10
+
+
+@pytest.mark.parametrize("store", [None, MemoryStore()])
+async def test_a_run_that_waits_longer_than_its_deadline_never_begins(
+    store: MemoryStore | None,
+) -> None:
+    held = HeldExecutor()
+    workflow = WorkflowBuilder("w", start=held, store=store).build()
+    owner = asyncio.create_task(workflow.run("x"))
+    await held.staged["x"].wait()
+    with pytest.raises(DeadlineError, match="before the first superstep"):
+        await workflow.run("y", on_conflict="wait", deadline=0.05)
+    held.released["x"].set()
+    await owner
+    assert dict(workflow.state) == {"x_key": "x"}
+    assert not workflow.instance("default").busy
+
+
+@pytest.mark.parametrize("shape", ["alone", "fan-out", "sub-workflow"])
+async def test_clean_up_that_waits_is_done_when_a_deadline_has_passed(
+    shape: str,
+) -> None:
+    cleaned: list[str] = []
+
+    @executor
+    async def begin(message: str, ctx: WorkflowContext[str, str]) -> None:
+        await ctx.send_message(message)
+
+    def careful(name: str) -> Executor:
+        @executor(id=name)
+        async def work(message: str, ctx: WorkflowContext[None, str]) -> None:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                await turns(10)
+                cleaned.append(name)
+
+        return work
+
+    one, two = careful("one"), careful("two")
+    if shape == "sub-workflow":
+        child = WorkflowBuilder("child", start=one).build()
+        workflow = WorkflowBuilder("w", start=WorkflowExecutor(child)).build()
+    elif shape == "fan-out":
+        builder = WorkflowBuilder("w", start=begin)
+        workflow = builder.add_fan_out(begin, [one, two]).build()
+    else:
+        workflow = WorkflowBuilder("w", start=one).build()
+    with pytest.raises(DeadlineError):
+        await workflow.run("x", deadline=0.05)
+    assert cleaned == (["one", "two"] if shape == "fan-out" else ["one"])
+
+
+async def test_who_is_cancelled_after_a_deadline_is_cancelled() -> None:
+    cleaning = asyncio.Event()
+
+    @executor
+    async def work(message: str, ctx: WorkflowContext[None, str]) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cleaning.set()
+            await asyncio.Event().wait()
+
+    workflow = WorkflowBuilder("w", start=work).build()
+    running = asyncio.create_task(workflow.run("x", deadline=0.02))
+    await cleaning.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+
+
+async def test_an_executor_that_goes_on_after_its_deadline_is_cancelled_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_driver, "_PATIENCE", 0.01)
+    swallowed = 0
+
+    @executor
+    async def stubborn(message: str, ctx: WorkflowContext[None, str]) -> None:
+        nonlocal swallowed
+        while swallowed < 3:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                swallowed += 1
+        await asyncio.Event().wait()
+
+    workflow = WorkflowBuilder("w", start=stubborn).build()
+    with pytest.raises(DeadlineError):
+        await workflow.run("x", deadline=0.02)
+    assert swallowed == 3
 
 
 async def test_a_deadline_in_the_middle_of_a_fan_out_ends_all_of_it() -> None:

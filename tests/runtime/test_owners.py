@@ -33,6 +33,8 @@ def ended() -> int:
         (f"{HOST}-none-0", False),
         ("", False),
     ],
+    # What processes are called differs from run to run.
+    ids=["this one", "itself", "its parent", "ended", "afar", "foreign", "odd", "none"],
 )
 def test_a_process_is_gone_if_it_was_of_this_machine_and_has_ended(
     holder: str, gone: bool

@@ -256,16 +256,16 @@ async def test_only_the_owner_can_extend_or_give_back(store: Store) -> None:
 
 async def test_a_checkpoint_comes_back_with_all_that_it_holds(store: Store) -> None:
     one = await claimed(store, "a")
-    request = PendingRequest("q1", "ask", {"question": (1, 2)}, bool)
+    request = PendingRequest("q1", "ask", {"question": (1, 2)}, bool, "r0")
     checkpoint, state = Tree().grow(
         one,
         "a",
         None,
         1,
         {"k": {"deep": [1, (2, 3)]}},
-        messages=[("b", "hello"), ("c", [1, 2]), ("b", {"x"})],
+        messages=[("b", "hello", "a"), ("c", [1, 2], "r0"), ("b", {"x"}, "a")],
         answers=[("ask", "q0", (True, None))],
-        fan_ins=[(0, "b", 1), (0, "b", 2), (1, "c", "x")],
+        fan_ins=[(0, "b", 1, "a"), (0, "b", 2, "r0"), (1, "c", "x", "a")],
         requests=(request,),
         snapshots={"b": {"seen": 3}, "c": None},
     )
@@ -292,7 +292,7 @@ async def test_nobody_can_change_what_is_kept(store: Store) -> None:
         None,
         1,
         {"history": [{"by": ["a"]}]},
-        messages=[("b", message)],
+        messages=[("b", message, "a")],
         requests=(PendingRequest("q1", "ask", question, bool),),
         snapshots={"b": snapshot},
     )
@@ -305,7 +305,7 @@ async def test_nobody_can_change_what_is_kept(store: Store) -> None:
         assert whole == loaded.writes == {"history": [{"by": ["a"]}]}
         whole["history"][0]["by"].append("later")
         loaded.writes["history"].append("later")
-        assert list(loaded.standing.messages) == [("b", ["m"])]
+        assert list(loaded.standing.messages) == [("b", ["m"], "a")]
         assert loaded.standing.snapshots == {"b": {"seen": []}}
         assert loaded.standing.requests[0].data == {"q": []}
         message, snapshot = (
@@ -314,6 +314,9 @@ async def test_nobody_can_change_what_is_kept(store: Store) -> None:
         )
         question = loaded.standing.requests[0].data
 
+
+STEADY = {"steady": "x" * 5_000}
+"""Beside it changes are small, so that few checkpoints hold the whole state."""
 
 steps = st.lists(
     st.tuples(
@@ -340,7 +343,7 @@ def test_every_checkpoint_has_its_whole_state_whatever_was_deleted_or_gone_back_
 ) -> None:
     async def go() -> None:
         make: dict[str, Callable[[], Store]] = {
-            "memory": MemoryStore,
+            "memory": lambda: MemoryStore(keep=None),
             "sqlite": lambda: SqliteStore(tmp_path_factory.mktemp("s")),
         }
         store, tree = make[kind](), Tree()
@@ -354,6 +357,8 @@ def test_every_checkpoint_has_its_whole_state_whatever_was_deleted_or_gone_back_
                 assert owner.position == position - 1
             parent = line[-1 - min(back, len(line) - 1)]
             gone = tuple(key for key in deleted if key not in writes)
+            if position == 1:
+                writes = {**writes, **STEADY}
             one, state = tree.grow(owner, run, parent, position, writes, gone)
             await store.commit(NAME, one, state)
             line.append(one.checkpoint_id)
@@ -434,3 +439,281 @@ async def test_threads_that_share_a_store_never_get_one_epoch_twice(
     finally:
         sys.setswitchinterval(before)
     assert sorted(epochs) == list(range(1, len(epochs) + 1))
+
+
+# What goes: old checkpoints.
+
+
+async def grown(store: Store, tree: Tree, count: int) -> Claimed:
+    """Commit a line of `count` checkpoints, and return the claim of its run `a`."""
+    owner = await claimed(store, "a")
+    parent = None
+    for position in range(1, count + 1):
+        writes: dict[str, Any] = {"abcdefg"[position % 7]: position}
+        if position == 1:
+            writes |= STEADY
+        gone = ("abcdefg"[(position + 3) % 7],)
+        one, state = tree.grow(owner, "a", parent, position, writes, gone)
+        await store.commit(NAME, one, state)
+        parent = one.checkpoint_id
+    return owner
+
+
+async def names(store: Store) -> list[str]:
+    return [one.checkpoint_id for one in await store.history(NAME)]
+
+
+@pytest.mark.parametrize("keep", [1, 2, 7, 49, 50, 51, 52, 119, 120, 121])
+async def test_pruning_keeps_the_newest_and_all_that_they_hold(
+    store: Store, keep: int
+) -> None:
+    tree = Tree()
+    await grown(store, tree, 120)
+    before = {name: await store.load(NAME, name) for name in await names(store)}
+    assert await store.prune(NAME, keep) == max(0, 120 - keep)
+    kept = [f"c{number}" for number in range(120, max(0, 120 - keep), -1)]
+    assert await names(store) == kept
+    for name in kept:
+        assert await store.load(NAME, name) == before[name]
+    assert await store.load(NAME) == before["c120"]
+    for name in set(before) - set(kept):
+        with pytest.raises(CheckpointNotFoundError, match="may have been pruned"):
+            await store.load(NAME, name)
+    assert await store.prune(NAME, keep) == 0
+
+
+async def test_pruning_what_has_nothing_to_prune_does_nothing(store: Store) -> None:
+    assert await store.prune(NAME, 1) == 0
+    assert (await claimed(store, "a")).epoch == 1
+    assert await store.prune(NAME, 1) == 0
+    assert await names(store) == []
+
+
+@pytest.mark.parametrize("keep", [0, -1])
+async def test_the_newest_checkpoint_is_never_pruned(store: Store, keep: int) -> None:
+    await grown(store, Tree(), 2)
+    with pytest.raises(ValueError, match="always kept"):
+        await store.prune(NAME, keep)
+    with pytest.raises(ValueError, match="always kept"):
+        MemoryStore(keep=keep)
+    assert await names(store) == ["c2", "c1"]
+
+
+@pytest.mark.parametrize("keep", [1, 3])
+async def test_an_owner_goes_on_whoever_prunes_meanwhile(
+    store: Store, keep: int
+) -> None:
+    tree = Tree()
+    owner = await grown(store, tree, 60)
+    parent = "c60"
+    for position in range(61, 200):
+        if position % 3 == 0:
+            await store.prune(NAME, keep)
+        one, state = tree.grow(owner, "a", parent, position, {"k": position})
+        await store.commit(NAME, one, state)
+        parent = one.checkpoint_id
+        assert (await store.load(NAME))[1] == tree.states[parent]
+    assert await claimed(store, "b") == Claimed(Epoch(2), 199, parent)
+
+
+async def test_a_run_may_go_back_to_what_is_left_and_its_branch_is_pruned_too(
+    store: Store,
+) -> None:
+    tree = Tree()
+    owner = await grown(store, tree, 10)
+    await store.prune(NAME, 4)
+    one, state = tree.grow(owner, "a", "c7", 11, {"back": 1})
+    await store.commit(NAME, one, state)
+    other, state = tree.grow(owner, "a", "c11", 12, {"back": 2})
+    await store.commit(NAME, other, state)
+    assert await store.prune(NAME, 2) == 4
+    for name in ("c11", "c12"):
+        assert (await store.load(NAME, name))[1] == tree.states[name]
+    # Of its parent only the name is left.
+    assert (await store.load(NAME, "c11"))[0].parent_id == "c7"
+
+
+async def test_a_store_that_is_to_keep_some_keeps_those_and_never_many_more(
+    tmp_path: Path,
+) -> None:
+    for keep in (1, 30):
+        for store in (MemoryStore(keep=keep), SqliteStore(tmp_path, keep=keep)):
+            tree = Tree()
+            owner = await claimed(store, "a")
+            parent, most = None, 0
+            for position in range(1, 400):
+                one, state = tree.grow(owner, "a", parent, position, {"k": position})
+                await store.commit(NAME, one, state)
+                parent = one.checkpoint_id
+                kept = await names(store)
+                most = max(most, len(kept))
+                assert kept[0] == parent
+                assert len(kept) >= min(keep, position)
+            assert most <= keep + 102
+            for name in await names(store):
+                assert (await store.load(NAME, name))[1] == tree.states[name]
+            if isinstance(store, SqliteStore):
+                await store.aclose()
+                store.path_of(NAME).unlink()
+
+
+verbs = st.lists(
+    st.one_of(
+        st.tuples(
+            st.just("commit"),
+            st.sampled_from([0, 0, 0, 0, 1, 5]),  # how far back the parent is
+            st.dictionaries(st.sampled_from("abcdef"), st.integers(), max_size=3),
+            st.lists(st.sampled_from("abcdef"), max_size=2),
+        ),
+        st.tuples(st.just("run"), st.integers(10, 60)),
+        st.tuples(st.just("claim")),
+        st.tuples(st.just("prune"), st.integers(1, 20)),
+        st.sampled_from([("erase",), ("claim",), ("claim",)]),
+    ),
+    min_size=10,
+    max_size=40,
+)
+
+
+class Twin:
+    """A store and what it must hold: nothing goes but what was pruned or erased."""
+
+    def __init__(self, store: Store) -> None:
+        self.store, self.tree = store, Tree()
+        self.line: list[tuple[str, tuple[Checkpoint, dict[str, Any]]]] = []
+        self.gone: set[str] = set()
+        self.position, self.epoch = 0, 0
+
+    async def claim(self) -> None:
+        self.epoch += 1
+        self.owner = await claimed(self.store, f"r{self.epoch}")
+        head = self.line[-1][0] if self.line else None
+        assert self.owner == Claimed(Epoch(self.epoch), self.position, head)
+
+    async def commit(self, back: int, writes: Any, deleted: Any) -> None:
+        parent = None
+        if self.line:
+            parent = self.line[-1 - min(back, len(self.line) - 1)][0]
+        self.position += 1
+        gone = tuple(key for key in deleted if key not in writes)
+        if not self.line:
+            writes = {**writes, **STEADY}
+        one, state = self.tree.grow(
+            self.owner,
+            f"r{self.epoch}",
+            parent,
+            self.position,
+            writes,
+            gone,
+            messages=[("b", self.position, "r1")],
+        )
+        await self.store.commit(NAME, one, state)
+        self.line.append((one.checkpoint_id, await self.store.load(NAME)))
+        assert self.line[-1][1][1] == state
+
+    async def run(self, count: int) -> None:
+        for number in range(count):
+            key, gone = "abcdef"[number % 6], "abcdef"[number * 5 % 6]
+            await self.commit(0, {key: number}, (gone,))
+
+    async def prune(self, keep: int) -> None:
+        self.gone |= {name for name, _ in self.line[:-keep]}
+        self.line = self.line[-keep:]
+        await self.store.prune(NAME, keep)
+
+    async def erase(self) -> None:
+        self.gone |= {name for name, _ in self.line}
+        self.line = []
+        await self.store.erase(NAME, RunId(f"r{self.epoch}"), self.owner.epoch)
+        with pytest.raises(CheckpointNotFoundError):
+            await self.store.load(NAME)
+        await self.claim()
+
+    async def holds(self) -> None:
+        there = (await names(self.store))[::-1]
+        assert there[len(there) - len(self.line) :] == [name for name, _ in self.line]
+        for name, before in self.line:
+            assert await self.store.load(NAME, name) == before
+        for name in self.gone - set(there):
+            with pytest.raises(CheckpointNotFoundError):
+                await self.store.load(NAME, name)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(verbs=verbs, keep=st.none() | st.integers(1, 20))
+def test_whatever_is_pruned_what_is_kept_is_read_as_before(
+    kind: str,
+    tmp_path_factory: pytest.TempPathFactory,
+    verbs: list[tuple[Any, ...]],
+    keep: int | None,
+) -> None:
+    async def go() -> None:
+        make: dict[str, Callable[[], Store]] = {
+            "memory": lambda: MemoryStore(keep=keep),
+            "sqlite": lambda: SqliteStore(tmp_path_factory.mktemp("s"), keep=keep),
+        }
+        twin = Twin(make[kind]())
+        await twin.claim()
+        for verb, *how in verbs:
+            await getattr(twin, verb)(*how)
+            if keep is not None and len(twin.line) > keep:
+                twin.gone |= {name for name, _ in twin.line[:-keep]}
+                twin.line = twin.line[-keep:]
+            await twin.holds()
+        if isinstance(twin.store, SqliteStore):
+            await twin.store.aclose()
+
+    asyncio.run(go())
+
+
+# What goes: everything.
+
+
+async def test_what_was_erased_is_gone_and_the_word_of_ownership_goes_on(
+    store: Store,
+) -> None:
+    tree = Tree()
+    owner = await grown(store, tree, 60)
+    await store.erase(NAME, RunId("a"), owner.epoch)
+    assert await names(store) == []
+    for wanted in (None, "c1", "c60"):
+        with pytest.raises(CheckpointNotFoundError):
+            await store.load(NAME, wanted)
+    # It was given back, so that who is polite may have it.
+    second = await store.claim(NAME, RunId("b"), holder="two", takeover=False)
+    assert second == Claimed(Epoch(2), 60, None)
+    tree.states[None] = {}
+    one, state = tree.grow(second, "b", None, 61, {"anew": 1})
+    await store.commit(NAME, one, state)
+    other, state = tree.grow(second, "b", one.checkpoint_id, 62, {"more": 2})
+    await store.commit(NAME, other, state)
+    assert (await store.load(NAME))[1] == {"anew": 1, "more": 2}
+
+
+@pytest.mark.parametrize("off", ["epoch", "run", "nobody"])
+async def test_only_the_owner_can_erase(store: Store, off: str) -> None:
+    first = await grown(store, Tree(), 3)
+    second = await claimed(store, "b", holder="two")
+    epoch = first.epoch if off == "epoch" else second.epoch
+    instance = "press/other" if off == "nobody" else NAME
+    with pytest.raises(OwnershipLostError) as caught:
+        await store.erase(instance, RunId("b" if off != "run" else "a"), epoch)
+    assert caught.value.owner == (0 if off == "nobody" else 2)
+    assert await names(store) == ["c3", "c2", "c1"]
+    held = await store.claim(NAME, RunId("c"), holder="three", takeover=False)
+    assert isinstance(held, Held)
+
+
+async def test_a_commit_that_comes_after_the_erasure_is_refused(store: Store) -> None:
+    tree = Tree()
+    first = await grown(store, tree, 3)
+    second = await claimed(store, "b")
+    await store.erase(NAME, RunId("b"), second.epoch)
+    with pytest.raises(OwnershipLostError):
+        await store.commit(NAME, *tree.grow(first, "a", "c3", 4, {"late": 1}))
+    assert await names(store) == []

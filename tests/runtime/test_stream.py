@@ -158,11 +158,22 @@ async def test_a_run_without_a_stream_keeps_its_newest_thousand_events() -> None
     assert isinstance(result.events[-1], RunEnded)
 
 
-async def test_a_second_iteration_is_refused() -> None:
+async def test_whoever_has_broken_out_of_a_stream_may_read_on() -> None:
+    stream = counting(3).stream(1)
+    told = [await anext(aiter(stream))]
+    async for event in stream:
+        told.append(event)
+        break
+    told += [event async for event in stream]
+    assert [event.seq for event in told] == list(range(1, len(told) + 1))
+    assert isinstance(told[-1], RunEnded)
+
+
+async def test_a_stream_that_was_read_to_its_end_is_not_iterated_again() -> None:
     stream = counting(1).stream(1)
     async for _ in stream:
         pass
-    with pytest.raises(StreamConsumedError, match="iterated already"):
+    with pytest.raises(StreamConsumedError, match="read to its end"):
         async for _ in stream:
             pass
 

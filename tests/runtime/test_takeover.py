@@ -10,13 +10,15 @@ from typing import Any
 
 import pytest
 
-from tenure.detectors import Detector, Verdict
+from tenure.detectors import Certainty, Detector, Severity, Verdict
 from tenure.instrumentation.operations import (
+    CheckpointSave,
     Claim,
     Commit,
     Discard,
     Operation,
     Outcome,
+    Owner,
     Release,
 )
 from tenure.runtime import (
@@ -123,7 +125,7 @@ class Gated:
         state: Mapping[str, Any],
         *,
         final: bool = False,
-    ) -> Awaitable[None]:
+    ) -> Awaitable[Owner | None]:
         return self._pass(
             checkpoint.kind,
             lambda: self.inner.commit(instance, checkpoint, state, final=final),
@@ -136,6 +138,43 @@ class Gated:
             "extend",
             lambda: self.inner.extend(instance, run_id, epoch, final=final),
         )
+
+
+class Silent(Gated):
+    """A store that was written before stores said who owns an instance."""
+
+    def commit(
+        self,
+        instance: str,
+        checkpoint: Checkpoint,
+        state: Mapping[str, Any],
+        *,
+        final: bool = False,
+    ) -> Awaitable[None]:
+        async def keep() -> None:
+            await self.inner.commit(instance, checkpoint, state, final=final)
+
+        return keep()
+
+
+class Unfenced(Gated):
+    """A store that calls everything kept, and says who owned the instance."""
+
+    def commit(
+        self,
+        instance: str,
+        checkpoint: Checkpoint,
+        state: Mapping[str, Any],
+        *,
+        final: bool = False,
+    ) -> Awaitable[Owner | None]:
+        async def keep() -> Owner | None:
+            try:
+                return await self.inner.commit(instance, checkpoint, state, final=final)
+            except OwnershipLostError as refused:
+                return Owner(refused.owner)
+
+        return keep()
 
 
 @executor
@@ -191,8 +230,10 @@ async def test_an_epoch_is_known_once_the_store_has_answered(store: Store) -> No
     instance = workflow.instance("default")
     assert instance.busy
     assert (handle.epoch, instance.owner.epoch) == (0, 0)
-    with pytest.raises(WorkflowBusyError):
+    with pytest.raises(WorkflowBusyError, match="no epoch from the store") as caught:
         workflow.run("b")
+    assert caught.value.owner == handle.run_id
+    assert caught.value.epoch == 0
     gate.set()
     assert (await handle).epoch == 1
     assert instance.owner.epoch == 1
@@ -352,12 +393,53 @@ async def test_a_run_that_another_process_took_over_is_refused_and_lost(
     ]
     assert refused.writes is not None
     assert refused.writes.keys == ("a_key",)
+    # Its process knows of no successor: the store has said who owns the instance.
+    assert refused.owner is not None
+    assert refused.owner.epoch == 2
     assert releases(operations) == {2: Outcome.COMPLETED, 1: Outcome.LOST}
-    assert detector.findings == ()
+    [averted] = detector.findings
+    assert (averted.anomaly, averted.severity) == ("stale-discard", Severity.AVERTED)
+    assert (averted.culprit_epoch, averted.owner_epoch) == (1, 2)
     # Its process goes on from what the other one did.
     held.released["c"].set()
     await one.run("c")
     assert dict(one.state) == {"b_key": "b", "c_key": "c"}
+    assert detector.verdict is Verdict.CLEAN
+
+
+async def test_a_commit_names_the_owner_that_the_store_saw_when_it_kept_it(
+    store: Store, operations: list[Operation]
+) -> None:
+    result = await noting(store).run("a")
+    told = [one for one in operations if isinstance(one, (Commit, CheckpointSave))]
+    assert {type(one) for one in told} == {Commit, CheckpointSave}
+    assert {one.owner for one in told} == {Owner(1, result.run_id)}
+
+
+async def test_a_store_that_calls_a_stale_commit_kept_is_found_out(
+    store: Store, operations: list[Operation], detector: Detector
+) -> None:
+    held = HeldExecutor()
+    one, other = holding(Unfenced(store), held), holding(store, held)
+    first = asyncio.create_task(one.run("a"))
+    await held.staged["a"].wait()
+    held.released["b"].set()
+    await other.run("b", on_conflict="supersede")
+    held.released["a"].set()
+    await first
+    assert detector.verdict is Verdict.VIOLATED
+    [violation] = [one for one in detector.findings if one.anomaly == "stale-commit"]
+    assert violation.certainty is Certainty.CERTAIN
+    assert (violation.culprit_epoch, violation.owner_epoch) == (1, 2)
+    assert violation.keys == ("a_key",)
+
+
+async def test_a_store_that_does_not_say_who_owns_the_instance_is_believed(
+    store: Store, operations: list[Operation], detector: Detector
+) -> None:
+    result = await noting(Silent(store)).run("a")
+    [commit] = [one for one in operations if isinstance(one, Commit)]
+    assert commit.owner == Owner(1, result.run_id)
     assert detector.verdict is Verdict.CLEAN
 
 
@@ -659,7 +741,7 @@ async def test_a_hundred_runs_of_four_processes_leave_what_the_store_has(
         item.checkpoint_id for item in history[1:]
     }
     assert claims(operations) == sorted(set(claims(operations)))
-    assert detector.findings == ()
+    assert {one.severity for one in detector.findings} <= {Severity.AVERTED}
     assert detector.verdict is Verdict.CLEAN
 
 

@@ -9,6 +9,7 @@ from typing import (
     Literal,
     NewType,
     NoReturn,
+    NotRequired,
     Protocol,
     TypedDict,
     TypeVar,
@@ -52,6 +53,23 @@ class Point(TypedDict):
     x: int
 
 
+class Place(TypedDict):
+    at: Point
+    name: NotRequired[str]
+
+
+def local() -> Any:
+    class Kind: ...
+
+    class Local(TypedDict):
+        kind: "Kind"
+
+    return Local
+
+
+Local = local()
+
+
 class Named(Protocol):
     name: str
 
@@ -92,6 +110,11 @@ class Closable(Protocol):
         (tuple[int, ...], (1, 2, 3)),
         (tuple[int, ...], ()),
         (Point, {"x": 1}),
+        (Point, {"x": 1, "more": "than it says"}),
+        (Place, {"at": {"x": 1}}),
+        (Place, {"at": {"x": 1}, "name": "here"}),
+        (list[Place], []),
+        (Local, {"kind": object()}),
         (Named, object()),
         (Closable, open),
         (Callable[[int], str], str),
@@ -130,6 +153,11 @@ def test_an_annotation_takes_what_it_describes(annotation: Any, value: object) -
         (tuple[int, str], ("a", 1)),
         (tuple[int, ...], (1, "a")),
         (Point, [1]),
+        (Point, {}),
+        (Point, {"x": "1"}),
+        (Place, {"at": {}}),
+        (Place, {"at": {"x": 1}, "name": 3}),
+        (list[Place], [{"name": "here"}]),
         (CustomerId, 1),
         (Closable, object()),
         (Box[int], Stone()),
@@ -246,7 +274,7 @@ def test_plain_annotations_are_decided_by_the_class_of_a_value(annotation: Any) 
 
 
 @pytest.mark.parametrize(
-    "annotation", [list[int], Literal["a"], int | list[str], T, Closable]
+    "annotation", [list[int], Literal["a"], int | list[str], T, Closable, Point]
 )
 def test_other_annotations_need_the_value_itself(annotation: Any) -> None:
     assert not is_plain(annotation)

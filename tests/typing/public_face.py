@@ -1,32 +1,40 @@
 """The public face as its users write it: checked by mypy and pyright, never run."""
 
 from collections.abc import Mapping
-from typing import Any, assert_type
+from typing import Any, Literal, assert_type
 
 from tenure.runtime import (
     Case,
+    CheckpointInfo,
     ConflictPolicy,
     Epoch,
     Executor,
     FunctionExecutor,
     Instance,
+    MemoryStore,
     Outcome,
     OutputYielded,
     PendingRequest,
+    Retry,
     RunHandle,
     RunId,
     RunResult,
     RunStream,
+    SqliteStore,
     StateKey,
     StateSnapshot,
+    Store,
+    SubworkflowEvent,
     Workflow,
     WorkflowBuilder,
     WorkflowContext,
     WorkflowEvent,
+    WorkflowExecutor,
     append,
     executor,
     handler,
     last,
+    response_handler,
 )
 
 HISTORY: StateKey[list[str]] = StateKey("history", reduce=append)
@@ -124,6 +132,80 @@ async def an_instance_has_the_same_methods() -> None:
     assert_type(customer.state, StateSnapshot)
     state: Mapping[str, Any] = workflow.state
     assert "draft" in state
+
+
+async def what_goes_says_how_much_or_is_a_run() -> None:
+    assert_type(await workflow.prune(keep=3), int)
+    assert_type(await workflow.instance("c42").prune(keep=3), int)
+    assert_type(workflow.erase(on_conflict="wait"), RunHandle)
+    assert_type(await workflow.instance("c42").erase(), RunResult)
+    stores: list[Store] = [MemoryStore(), SqliteStore("runs", keep=100)]
+    assert stores
+
+
+class Form:
+    name: str
+
+
+class Asker(Executor):
+    @handler
+    async def ask(self, draft: str, ctx: WorkflowContext[None, str]) -> None:
+        await ctx.request_info(draft, bool)
+        await ctx.request_info(draft, bool | None)
+        await ctx.request_info(draft, list[Form])
+        await ctx.request_info(draft, dict[str, list[Form | None]])
+        await ctx.request_info(draft, Literal["yes", "no"])
+        await ctx.request_info(draft, None)
+
+    @response_handler
+    async def decide(
+        self, question: str, answer: bool | Form, ctx: WorkflowContext[None, str]
+    ) -> None:
+        assert_type(ctx.request_id, str | None)
+        await ctx.yield_output(question)
+
+    @response_handler
+    def listen(
+        self, question: bytes, answer: list[Form], ctx: WorkflowContext[None, str]
+    ) -> None:
+        ctx.yield_output(answer[0].name)
+
+
+async def requests_are_answered_and_withdrawn() -> None:
+    result = await workflow.run("hello")
+    for request in result.pending_requests:
+        assert_type(request, PendingRequest)
+        assert_type(request.request_id, str)
+        assert_type(request.executor_id, str)
+        assert_type(request.data, Any)
+    answers = {request.request_id: True for request in workflow.pending_requests}
+    assert_type(await workflow.run(responses=answers, tenant="acme"), RunResult)
+    assert_type(workflow.stream(responses=answers), RunStream)
+    assert_type(await workflow.cancel_requests(answers), RunResult)
+    assert_type(await workflow.cancel_requests("r1"), RunResult)
+
+
+async def checkpoints_are_gone_back_to() -> None:
+    assert_type(await workflow.resume(deadline=3), RunResult)
+    [newest, *_] = await workflow.history()
+    assert_type(newest, CheckpointInfo)
+    assert_type(await workflow.run(checkpoint_id=newest.checkpoint_id), RunResult)
+    assert_type(await workflow.fork(None, "twin"), Instance)
+    assert_type(await workflow.refresh(), StateSnapshot)
+
+
+async def answer(question: str) -> bool | None:
+    return question == "yes?" or None
+
+
+inner = WorkflowExecutor(workflow, "inner", answer=answer, retry=Retry(2), timeout=3)
+outer = WorkflowBuilder("outer", start=inner, store=MemoryStore()).build()
+
+
+def events_of_a_sub_workflow_have_a_path(event: WorkflowEvent) -> None:
+    if isinstance(event, SubworkflowEvent):
+        assert_type(event.path, tuple[str, ...])
+        assert_type(event.event, WorkflowEvent)
 
 
 async def keys_carry_the_type_of_their_value(ctx: WorkflowContext[str, str]) -> None:

@@ -16,8 +16,10 @@ from tenure.runtime import (
     WorkflowBuilder,
     WorkflowContext,
     WorkflowEvent,
+    WorkflowExecutor,
     executor,
     handler,
+    response_handler,
 )
 
 COUNT = StateKey[int]("count")
@@ -33,6 +35,22 @@ class Writer(Executor):
         ctx.set_state(42, "key")  # type: ignore[call-overload]
         ctx.epoch = Epoch(3)  # type: ignore[misc]
         ctx.kwargs["user"] = "ann"  # type: ignore[index]
+
+
+class Asker(Executor):
+    @response_handler  # type: ignore[type-var]
+    async def without_answer(
+        self, question: str, ctx: WorkflowContext[None, str]
+    ) -> None: ...
+
+    @response_handler
+    async def decide(
+        self, question: str, answer: bool, ctx: WorkflowContext[str, bytes]
+    ) -> None:
+        await ctx.request_info(question)  # type: ignore[call-arg]
+        await ctx.send_message(answer)  # type: ignore[arg-type]
+        await ctx.yield_output(question)  # type: ignore[arg-type]
+        ctx.request_id = "r1"  # type: ignore[misc]
 
 
 async def sends_nothing(draft: str, ctx: WorkflowContext[None, str]) -> None:
@@ -70,6 +88,13 @@ workflow = builder.build()
 
 
 async def runs() -> None:
+    workflow.run(responses=["yes"])  # type: ignore[arg-type]
+    workflow.run(responses={1: "yes"})  # type: ignore[dict-item]
+    workflow.run(checkpoint_id=3)  # type: ignore[arg-type]
+    workflow.cancel_requests([3])  # type: ignore[list-item]
+    await workflow.fork("c1")  # type: ignore[call-arg]
+    WorkflowExecutor("press")  # type: ignore[arg-type]
+    WorkflowExecutor(workflow, answer="yes")  # type: ignore[arg-type]
     workflow.run("hello", on_conflict="queue")  # type: ignore[arg-type]
     result = await workflow.run("hello")
     result.epoch = Epoch(3)  # type: ignore[misc]

@@ -16,6 +16,7 @@ from tenure.detectors._blemishes import (
     UNTOLD,
     ranges,
 )
+from tenure.detectors._lineage import Lineage
 from tenure.detectors._messages import Messages
 from tenure.detectors._sequence import Sequence
 from tenure.detectors._silence import Silence
@@ -43,9 +44,6 @@ MAX_TENURES: Final = 64
 MAX_PROCESSES: Final = 16
 """How many processes' positions are remembered per instance."""
 
-MAX_CHECKPOINTS: Final = 64
-"""How many of the newest checkpoints' parents are remembered per instance."""
-
 MAX_READS: Final = 64
 """How many pairs of reader and writer are remembered per instance."""
 
@@ -61,15 +59,14 @@ class History:
 
     __slots__ = (
         "_forgotten",
-        "_lost_children",
         "_process",
         "_sequence",
         "_sequences",
         "_unnumbered",
         "_unowned",
         "blemishes",
-        "children",
         "dirty_reads",
+        "lineage",
         "messages",
         "newest",
         "silence",
@@ -87,8 +84,8 @@ class History:
         self._forgotten = 0
         self._sequences: Final[OrderedDict[str, Sequence]] = OrderedDict()
         self.steps: Final = Supersteps()
-        # For each parent, the child of the greatest epoch; `None` until there is one.
-        self.children: OrderedDict[str, CheckpointSave] | None = None
+        # Checkpoints; `None` where none is told.
+        self.lineage: Lineage | None = None
         # Messages of runs that are not over; `None` where no message is told.
         self.messages: Messages | None = None
         # For each reader's and writer's epoch, a read; `None` until there is one.
@@ -98,8 +95,6 @@ class History:
         self._unnumbered = 0
         # Whether something was told without the owner: another process may have it.
         self._unowned = False
-        # Whether parents have been forgotten: another process may branch from them.
-        self._lost_children = False
         self._process: str | None = None
         self._sequence = Sequence()
 
@@ -201,17 +196,10 @@ class History:
             self.dirty_reads.setdefault((read.run.epoch, read.writer), read)
 
     def saved(self, save: CheckpointSave) -> None:
-        """Remember whose is the newest child of a checkpoint."""
-        if save.parent is None:
-            return
-        if self.children is None:
-            self.children = OrderedDict()
-        known = self.children.setdefault(save.parent, save)
-        if known.run.epoch < save.run.epoch:
-            self.children[save.parent] = save
-        if len(self.children) > MAX_CHECKPOINTS:
-            self.children.popitem(last=False)
-            self._lost_children = True
+        """Remember a checkpoint, after it has been judged."""
+        if self.lineage is None:
+            self.lineage = Lineage()
+        self.lineage.saved(save)
 
     def sent(self, send: Send) -> None:
         """Remember a message until it has been received or its run is over."""
@@ -259,6 +247,10 @@ class History:
                 self.blemishes.add(FORGOTTEN)
 
     # Answering rules.
+
+    def has_forgotten(self, epoch: int) -> bool:
+        """Say whether `epoch` is one of those that there was no room for any more."""
+        return epoch <= self._forgotten
 
     def claim_of(self, epoch: int | None) -> Claim | None:
         """Return the claim of `epoch`, if it has been seen."""
@@ -343,7 +335,8 @@ class History:
         found = sorted(self.blemishes)
         if self._unowned and len(self._sequences) > 1:
             found.append(UNOWNED)
-        if self._lost_children and len(self._sequences) > 1:
+        lineage = self.lineage
+        if lineage is not None and lineage.doubtful and len(self._sequences) > 1:
             found.append("parents of checkpoints forgotten for want of room")
         for process, sequence in list(self._sequences.items()):
             found.extend(ranges(sequence.gaps(), process))
@@ -382,7 +375,7 @@ class History:
 
     def _note(self, epoch: int) -> None:
         """Remember that `epoch` exists, so that its claim is known to be missing."""
-        if epoch <= self._forgotten or epoch < 1:
+        if self.has_forgotten(epoch) or epoch < 1:
             return
         self.tenures[epoch] = Tenure()
         if len(self.tenures) > MAX_TENURES:

@@ -234,8 +234,9 @@ def _discard(span: _Span, found: list[Operation]) -> None:
 
 
 def _save(span: _Span, found: list[Operation]) -> None:
+    previous = text(span.attributes, semconv.CHECKPOINT_PREVIOUS_ID)
     taken = array(span.attributes, semconv.CHECKPOINT_TAKEN, str)
-    found.append(CheckpointSave(**_checkpoint(span), taken=taken))
+    found.append(CheckpointSave(**_checkpoint(span), previous=previous, taken=taken))
 
 
 def _restore(span: _Span, found: list[Operation]) -> None:

@@ -137,8 +137,9 @@ FORK: Final = Anomaly(
     implies="one of two branches is unreachable, and what it holds is lost",
     variants=_forms(two_children=_VIOLATION, stale_save=_WARNING),
     stays_possible_when=(
-        "the two runs were in two processes and the older did not know that it had "
-        "lost the instance: a run may also go back on purpose"
+        "the two runs were in two processes, the older did not know that it had lost "
+        "the instance, and the newer did not say that it left the older's branch: a "
+        "run may also go back on purpose"
     ),
 )
 

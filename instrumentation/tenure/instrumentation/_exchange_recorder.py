@@ -31,6 +31,7 @@ class ExchangeRecorder(RunTelling):
         parts: Mapping[str, int] | None,
         *,
         taken: Iterable[str] | None = None,
+        previous: str | None = None,
     ) -> None:
         """Tell that a durable copy was made.
 
@@ -41,6 +42,8 @@ class ExchangeRecorder(RunTelling):
             parts: Each executor snapshot and edge buffer in it, and the epoch that it
                 was taken in; `None` if unknown.
             taken: Snapshots that were taken for it, whether they are in it or not.
+            previous: The newest checkpoint that the run's claim had found, where the
+                run went back from there to `parent`.
         """
         run = self._speaks()
         if run is None or not self.telling:
@@ -55,6 +58,7 @@ class ExchangeRecorder(RunTelling):
                 parent=parent,
                 parts=None if parts is None else tuple(parts.items()),
                 taken=None if taken is None else tuple(taken),
+                previous=previous,
             )
         )
 

@@ -158,6 +158,7 @@ def _checkpoint(
 
 def _save(operation: CheckpointSave, found: Attributes) -> None:
     _checkpoint(operation, found)
+    _put(found, semconv.CHECKPOINT_PREVIOUS_ID, operation.previous)
     _put(found, semconv.CHECKPOINT_TAKEN, operation.taken)
 
 

@@ -220,6 +220,8 @@ class CheckpointSave(Operation):
             taken in; `None` where that was not recorded.
         taken: Snapshots that were taken for it, whether they are in it or not; `None`
             where that was not recorded.
+        previous: The newest checkpoint that the run's claim had found, where the run
+            went back from there to `parent`.
     """
 
     name: ClassVar[str] = "checkpoint save"
@@ -228,6 +230,7 @@ class CheckpointSave(Operation):
     parent: str | None = None
     parts: tuple[tuple[str, int], ...] | None = None
     taken: tuple[str, ...] | None = None
+    previous: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

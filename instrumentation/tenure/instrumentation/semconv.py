@@ -132,6 +132,10 @@ CHECKPOINT_ID: Final = "tenure.checkpoint.id"
 CHECKPOINT_PARENT_ID: Final = "tenure.checkpoint.parent_id"
 """The checkpoint that this one follows (string)."""
 
+CHECKPOINT_PREVIOUS_ID: Final = "tenure.checkpoint.previous_id"
+"""On a save: the newest checkpoint that the run's claim had found, where the run went
+back from there to `tenure.checkpoint.parent_id` (string)."""
+
 CHECKPOINT_PARTS: Final = "tenure.checkpoint.parts"
 """Executor snapshots and edge buffers in the checkpoint (string[])."""
 

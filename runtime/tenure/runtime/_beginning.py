@@ -44,9 +44,11 @@ class Resumption:
 
     Attributes:
         checkpoint_id: The checkpoint; the newest one if `None`.
+        values: Answers to its requests, by id, if there are any.
     """
 
     checkpoint_id: str | None = None
+    values: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,4 +64,9 @@ class Branch:
     checkpoint_id: str | None = None
 
 
-Beginning = FreshMessage | Responses | Withdrawal | Resumption | Branch
+@dataclass(frozen=True, slots=True)
+class Erasure:
+    """Nothing: all that the instance holds is to go."""
+
+
+Beginning = FreshMessage | Responses | Withdrawal | Resumption | Branch | Erasure

@@ -138,8 +138,10 @@ class WorkflowBuilder:
     def add_fan_in(self, sources: Sequence[ExecutorRef], target: ExecutorRef) -> Self:
         """Lead one message of each of `sources` to `target`, together, as a list.
 
-        The list is in the order of `sources`. Messages that wait for the others belong
-        to their run: none is carried over to the next.
+        The list is in the order of `sources`, and of what the message of one run has
+        set going: what lacks others is dropped at the end of the run, or waits for the
+        answers that the run has asked for. It never meets what another message has set
+        going.
 
         Args:
             sources: Where messages come from.

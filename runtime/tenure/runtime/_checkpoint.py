@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, Literal, Protocol
 
+from tenure.instrumentation.operations import Owner
 from tenure.runtime._epoch import Epoch, RunId
 
 CheckpointKind = Literal[
@@ -36,12 +37,19 @@ class PendingRequest:
         executor_id: Who asked, and gets the answer.
         data: The question.
         response_type: What an answer must be, as the executor wrote it.
+        begun_by: The run whose message has led to it, be it through earlier answers.
     """
 
     request_id: str
     executor_id: str
     data: Any
     response_type: Any = field(compare=False)
+    begun_by: str = ""
+
+
+Collected = tuple[int, str, Any, str]
+"""A message that a fan-in holds: position of the fan-in in the graph, source, message,
+and the run whose message has led to it: only what one run has begun is joined."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +57,17 @@ class Standing:
     """What an instance is, besides its state: what runs left for later runs.
 
     Attributes:
-        messages: Messages for the next superstep: receiver and message, in order.
+        messages: Messages for the next superstep, in order: receiver, message, and the
+            run whose message has led to it.
         answers: Answers for the next superstep: receiver, request id and answer.
-        fan_ins: For each fan-in of the graph, by position, what each source has sent.
+        fan_ins: What fan-ins hold.
         requests: Requests that wait for an answer.
         snapshots: What executors gave to be saved.
     """
 
-    messages: Sequence[tuple[str, Any]] = ()
+    messages: Sequence[tuple[str, Any, str]] = ()
     answers: Sequence[tuple[str, str, Any]] = ()
-    fan_ins: Sequence[tuple[int, str, Any]] = ()
+    fan_ins: Sequence[Collected] = ()
     requests: Sequence[PendingRequest] = ()
     snapshots: Mapping[str, Any] = field(default_factory=no_values)
 
@@ -236,7 +245,7 @@ class Store(Protocol):
         state: Mapping[str, Any],
         *,
         final: bool = False,
-    ) -> Awaitable[None]:
+    ) -> Awaitable[Owner | None]:
         """Keep `checkpoint`, if its run still owns the instance.
 
         What it holds is taken in before the call returns.
@@ -247,6 +256,11 @@ class Store(Protocol):
             state: The whole state with the checkpoint's writes in it. Ask for its items
                 only if all of it is to be kept: they are put together then.
             final: Whether the run has nothing more to do: it gives the instance back.
+
+        Returns:
+            Who owned the instance, as read in the same transaction. It decides nothing:
+            it is the evidence by which a detector finds that a fence does not hold. A
+            store that returns `None` is believed to have kept it for its owner.
 
         Raises:
             OwnershipLostError: The epoch, the run or the position is not the expected
@@ -287,13 +301,53 @@ class Store(Protocol):
             checkpoint_id: The checkpoint; the newest one if `None`.
 
         Raises:
-            CheckpointNotFoundError: There is none of that id, or none at all.
+            CheckpointNotFoundError: There is none of that id, any more or ever, or none
+                at all.
             CheckpointError: It cannot be read. Another one is never returned instead.
         """
         ...
 
     def history(self, instance: str) -> Awaitable[Sequence[CheckpointInfo]]:
-        """Return all checkpoints of an instance, the newest first."""
+        """Return the checkpoints of an instance that are kept, the newest first."""
+        ...
+
+    def prune(self, instance: str, keep: int) -> Awaitable[int]:
+        """Remove all checkpoints but the newest ones.
+
+        What is kept is read as before, and whoever owns the instance goes on. It may go
+        in steps, the oldest first, each of them atomic and short, so that nobody's
+        commit waits for long.
+
+        Args:
+            instance: Workflow and key, as one name.
+            keep: How many are kept, one at least: the newest never goes.
+
+        Returns:
+            How many were removed.
+
+        Raises:
+            ValueError: `keep` is less than one.
+            CheckpointError: The store cannot be used, or one that is kept cannot be
+                read; whatever is left of the others is as it was.
+        """
+        ...
+
+    def erase(self, instance: str, run_id: RunId, epoch: Epoch) -> Awaitable[None]:
+        """Remove all checkpoints of an instance, and give it back, if the run owns it.
+
+        Who owned it, in which epoch, and how many commits it has had stay: the next
+        claim goes on counting.
+
+        Args:
+            instance: Workflow and key, as one name.
+            run_id: Who owns it.
+            epoch: Its epoch.
+
+        Raises:
+            OwnershipLostError: Another run owns the instance: nothing is removed.
+            CheckpointError: The store cannot be used; or all is removed, and bytes of
+                it are still where the store keeps them.
+        """
         ...
 
     def check(self, value: object, what: str) -> None:

@@ -1,12 +1,10 @@
 """What an executor may do: read, stage, send, yield."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Generator, Mapping
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
 
-from tenure.runtime._checkpoint import PendingRequest
 from tenure.runtime._epoch import Epoch, RunId
-from tenure.runtime._events import WorkflowEvent
 from tenure.runtime._isolation import IMMUTABLE, isolate
 from tenure.runtime._keys import DELETED, MISSING, StateKey
 from tenure.runtime._ledger import Page
@@ -124,14 +122,6 @@ class WorkflowContext(ABC, Generic[S, W]):
         """Where the run's consumer reads events; the engine's own use."""
 
     @abstractmethod
-    def forward(self, event: WorkflowEvent) -> None:
-        """Hand an event of a sub-workflow to the consumer; the engine's own use."""
-
-    @abstractmethod
-    def pass_on(self, requests: Sequence[PendingRequest]) -> None:
-        """Make requests of a sub-workflow this run's own; the engine's own use."""
-
-    @abstractmethod
     def _check_kept(self, value: Any, what: str) -> None:  # noqa: ANN401
         """Refuse a value that the instance's store cannot hold."""
 
@@ -244,7 +234,11 @@ class WorkflowContext(ABC, Generic[S, W]):
         self._send(message, name)
         return DONE
 
-    def request_info(self, data: object, response_type: type[Any]) -> Awaitable[None]:
+    def request_info(
+        self,
+        data: object,
+        response_type: Any,  # noqa: ANN401 - a union is no class for type checkers
+    ) -> Awaitable[None]:
         """Ask something of the outside: a person, another system, a later day.
 
         The question is committed with the superstep. A run that has nothing else to do
@@ -253,11 +247,15 @@ class WorkflowContext(ABC, Generic[S, W]):
 
         Args:
             data: The question; the response handler gets it back.
-            response_type: What an answer must be.
+            response_type: What an answer must be: a class, or an annotation such as
+                `list[str]`, `Form | None` or `Literal["yes", "no"]`.
 
         Raises:
-            MessageTypeError: No response handler takes answers to such a question.
+            MessageTypeError: No response handler takes such answers to such a question.
+            TypeError: The response type is no type.
             IsolationError: The question cannot be copied.
+            StateTypeError: The instance's store cannot hold the question; or it cannot
+                find the response type again, because no response handler names it.
         """
         self._request(data, response_type)
         return DONE

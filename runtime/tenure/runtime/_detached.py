@@ -85,13 +85,13 @@ class AttachedStream:
         after: Number of the last event that the reader has had.
     """
 
-    __slots__ = ("_buffer", "_iterated", "_run", "_seq")
+    __slots__ = ("_at_end", "_buffer", "_run", "_seq")
 
     def __init__(self, run: Run, buffer: ReplayBuffer, after: int) -> None:
         self._run: Final = run
         self._buffer: Final = buffer
         self._seq = after
-        self._iterated = False
+        self._at_end = False
 
     def __repr__(self) -> str:
         return f"<AttachedStream {self._run.run_id} after event {self._seq}>"
@@ -103,7 +103,7 @@ class AttachedStream:
 
     @property
     def epoch(self) -> Epoch:
-        """Epoch of the run; 0 while it waits for its turn."""
+        """Epoch of the run; 0 while it waits for its turn, or for its store."""
         return self._run.epoch
 
     @property
@@ -112,9 +112,8 @@ class AttachedStream:
         return self._seq
 
     def __aiter__(self) -> Self:
-        if self._iterated:
+        if self._at_end:
             raise StreamConsumedError(self.run_id)
-        self._iterated = True
         return self
 
     async def __anext__(self) -> WorkflowEvent:
@@ -131,6 +130,7 @@ class AttachedStream:
         if entry is None:
             if self._seq + 1 < self._buffer.first:
                 raise EventsMissedError(self.run_id, self._seq, self._buffer.first)
+            self._at_end = True
             raise StopAsyncIteration
         kind, self._seq, facts = entry
         return kind(self._run.run_id, self._run.epoch, self._seq, *facts)

@@ -84,22 +84,35 @@ class Dispatch:
             return fits
 
     def find_responder(self, data: object, response: object) -> ResponseHandler | None:
-        """Return the handler of an answer; `None` if there is none.
+        """Return the handler of an answer whose types are nearest; `None` if none.
+
+        Of two it is the one whose type is nearer to the question, then to the answer.
 
         Args:
             data: What was asked.
             response: The answer.
         """
-        for one in self.responders:
-            if accepts(one.request, data) and accepts(one.response, response):
-                return one
-        return None
+        fitting = [
+            one for one in self.responders_to(data) if accepts(one.response, response)
+        ]
+        if len(fitting) < 2:
+            return fitting[0] if fitting else None
+        asked, answered = type(data).__mro__, type(response).__mro__
+        return min(
+            fitting,
+            key=lambda one: (
+                _distance(one.request, asked),
+                _distance(one.response, answered),
+            ),
+        )
+
+    def responders_to(self, data: object) -> tuple[ResponseHandler, ...]:
+        """Return the handlers of answers to `data`."""
+        return tuple(one for one in self.responders if accepts(one.request, data))
 
     def response_types(self, data: object) -> tuple[Any, ...]:
         """Return what answers to `data` its handlers take."""
-        return tuple(
-            one.response for one in self.responders if accepts(one.request, data)
-        )
+        return tuple(one.response for one in self.responders_to(data))
 
     def takes(self) -> str:
         """Return what the executor takes, for errors."""

@@ -2,7 +2,7 @@
 
 from anyio import move_on_after
 
-from tenure.instrumentation.operations import DiscardCause, Outcome
+from tenure.instrumentation.operations import DiscardCause, Outcome, Owner
 from tenure.runtime import _spawn
 from tenure.runtime._claiming import Heartbeat, claim_in_store, give_back
 from tenure.runtime._entry import enter_from_store, enter_without_store
@@ -22,6 +22,10 @@ _TURNS = 8
 
 _GONE_AFTER = 1.0
 """Seconds after which a waiting run looks whether the owner is still there."""
+
+_PATIENCE = 1.0
+"""For how many seconds a run may clean up after its deadline, and after each further
+cancellation."""
 
 _FINE = (type(None), Exception, _spawn.CANCELLED)
 """What a run may end with and go on to clean up; else its coroutine, or the process, is
@@ -52,18 +56,56 @@ async def drive(run: Run) -> None:
         raise error
 
 
+class _Deadline:
+    """Cancels a run that takes too long, and again if it goes on all the same.
+
+    Not a cancel scope of anyio, which would cancel every await of clean-up code too.
+
+    Args:
+        run: A run; its task is the current one.
+        seconds: After how many seconds.
+    """
+
+    __slots__ = ("_cancelled", "_run", "_timer")
+
+    def __init__(self, run: Run, seconds: float) -> None:
+        self._run = run
+        # How often it has cancelled and not taken that back.
+        self._cancelled = 0
+        self._timer = _spawn.Timer(seconds, self._pass)
+
+    def _pass(self) -> None:
+        self._run.overdue = True
+        self._cancelled += self._run.interrupt()
+        self._timer = _spawn.Timer(_PATIENCE, self._pass)
+
+    def alone(self) -> bool:
+        """Say whether the run was cancelled by this deadline and by nobody else."""
+        return 0 < self._cancelled >= _spawn.cancellations()
+
+    def stop(self) -> None:
+        """Cancel no more, and let the task wait again for whatever it has to."""
+        self._timer.stop()
+        _spawn.take_back_cancellations(self._cancelled)
+        self._cancelled = 0
+
+
 async def _go(run: Run) -> None:
     """Go to the run's end, within its deadline if it has one."""
-    deadline = run.deadline
-    if deadline is None:
+    if run.deadline is None:
         await _go_on(run)
         return
-    if deadline <= 0:
-        raise DeadlineError(deadline, run.index)
-    with move_on_after(deadline) as scope:
+    if run.deadline <= 0:
+        raise DeadlineError(run.deadline, run.index)
+    deadline = _Deadline(run, run.deadline)
+    try:
         await _go_on(run)
-    if scope.cancelled_caught:
-        raise DeadlineError(deadline, run.index)
+    except _spawn.CANCELLED as exc:
+        if deadline.alone():
+            raise DeadlineError(run.deadline, run.index) from exc
+        raise
+    finally:
+        deadline.stop()
 
 
 async def _go_on(run: Run) -> None:
@@ -98,6 +140,8 @@ async def _run_supersteps(run: Run) -> None:
     # With a store, whoever hears this knows that the run cannot get lost any more.
     run.note(RunStarted)
     while mailbox:
+        if run.overdue:  # and has swallowed its cancellation
+            raise DeadlineError(run.deadline or 0.0, run.index)
         if run.index >= graph.max_supersteps:
             raise ConvergenceError(graph.max_supersteps, mailbox.waiting)
         if run.buffer is not None and run.buffer.full:
@@ -118,7 +162,7 @@ async def _run_superstep(run: Run, supersteps: Supersteps) -> None:
     try:
         await supersteps.execute(batch)
     except BaseException as exc:
-        _discard(run, _ending(run, exc)[1])
+        _discard(run, _ending(run, exc)[1], exc)
         raise
     finally:
         if told:
@@ -138,7 +182,7 @@ def _ending(run: Run, error: BaseException | None) -> tuple[Outcome, DiscardCaus
     return Outcome.FAILED, DiscardCause.FAILED
 
 
-def _discard(run: Run, cause: DiscardCause) -> None:
+def _discard(run: Run, cause: DiscardCause, error: BaseException) -> None:
     """Throw away what the run has staged, unless its successor has done so."""
     if run.discarded:
         return
@@ -151,7 +195,7 @@ def _discard(run: Run, cause: DiscardCause) -> None:
         fenced = owner.epoch != run.epoch
         thrown = {} if fenced else {**(run.take_swept() or {}), **thrown}
     run.voice.discard(
-        owner,
+        _newer(owner, error),
         thrown,
         cause=cause,
         fenced=fenced,
@@ -162,6 +206,16 @@ def _discard(run: Run, cause: DiscardCause) -> None:
     )
 
 
+def _newer(owner: Owner, error: BaseException) -> Owner:
+    """Return who owns an instance, by a store's refusal if that knows better.
+
+    Another process's claim is not known here before the store has refused something.
+    """
+    if isinstance(error, OwnershipLostError) and error.owner > owner.epoch:
+        return Owner(error.owner)
+    return owner
+
+
 def _conclude(run: Run, error: BaseException | None) -> None:
     """End the run: discard, release, and only then tell the consumer."""
     if error is None:
@@ -170,7 +224,7 @@ def _conclude(run: Run, error: BaseException | None) -> None:
     else:
         outcome, cause = _ending(run, error)
         if run.epoch:
-            _discard(run, cause)
+            _discard(run, cause, error)
     run.ledger.close()
     run.outcome = outcome
     run.error = _reported(run, outcome, error)

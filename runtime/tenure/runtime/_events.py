@@ -172,8 +172,8 @@ class RunEnded(WorkflowEvent):
 
     Attributes:
         outcome: How.
-        undelivered: Executors for which a fan-in still held messages: they are dropped
-            with the run.
+        undelivered: Executors for which a fan-in still held messages that nothing will
+            complete any more: they are dropped with the run.
     """
 
     outcome: Outcome

@@ -71,10 +71,14 @@ async def with_retries(
     )
 
     def worth_another(error: BaseException) -> bool:
-        if not isinstance(error, ExecutorError) or error.__cause__ is None:
+        if not isinstance(error, ExecutorError):
             return False
+        # In a sub-workflow the failure of an executor is that of another.
+        cause: BaseException | None = error
+        while isinstance(cause, ExecutorError):
+            cause = cause.__cause__
         try:
-            return retry.covers(error.__cause__)
+            return cause is not None and retry.covers(cause)
         except Exception as exc:
             reason = f"retry.on raised {type(exc).__name__}: {exc}"
             raise ExecutorError(error.executor, error.superstep, reason) from exc

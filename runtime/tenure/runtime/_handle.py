@@ -62,7 +62,7 @@ class RunHandle(Coroutine[Any, Any, RunResult]):
 
     @property
     def epoch(self) -> Epoch:
-        """Epoch of the run; 0 while it waits for its turn."""
+        """Epoch of the run; 0 while it waits for its turn, or for its store."""
         return self._run.epoch
 
     def __await__(self) -> Generator[Any, None, RunResult]:

@@ -2,14 +2,14 @@
 
 import threading
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, get_args
 
 from tenure.instrumentation import InstanceRecorder, Recorder
 from tenure.instrumentation.operations import Outcome, Owner
 from tenure.runtime import _spawn
 from tenure.runtime._change import Change
-from tenure.runtime._checkpoint import EMPTY, Claimed, PendingRequest
+from tenure.runtime._checkpoint import EMPTY, Claimed, Collected, PendingRequest, Store
 from tenure.runtime._epoch import Epoch
 from tenure.runtime._graph import Graph
 from tenure.runtime._keeper import Durability, Keeper, Restored
@@ -45,6 +45,8 @@ class Holding:
         key: Key of the instance.
         recorder: Who tells what happens.
         durability: How the instance is kept, if it is.
+        values: The store that its values must fit into all the same: its state is a
+            value of another instance, which is kept there.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class Holding:
         key: str,
         recorder: Recorder,
         durability: Durability | None,
+        values: Store | None = None,
     ) -> None:
         self.key: Final = key
         self.graph: Final = graph
@@ -62,12 +65,16 @@ class Holding:
             None if durability is None else Keeper(durability, graph, key)
         )
         store = None if durability is None else durability.store
+        self.values: Final = values if store is None else store
         self.recorder: Final[InstanceRecorder] = mouth_of(
             recorder, graph.name, key, None if store is None else store.id
         )
         self.id: Final = self.recorder.instance
         # Requests that wait for an answer. Invariant: replaced as a whole.
         self.requests: Mapping[str, PendingRequest] = EMPTY
+        # What fan-ins hold for answers yet to come. Invariant: replaced as a whole; a
+        # message leaves it in a commit before anybody gets it, who might change it.
+        self.collected: Sequence[Collected] = ()
         # Writes that a store failed to keep: the next checkpoint has them too.
         self.unsaved: Mapping[str, Any] = EMPTY
         # Held for claims, commits and releases: no await and no foreign code inside.
@@ -115,7 +122,11 @@ class Holding:
         return self._state.values
 
     def commit(
-        self, run: Run, change: Change, checkpoint_id: str | None = None
+        self,
+        run: Run,
+        change: Change,
+        checkpoint_id: str | None = None,
+        owner: Owner | None = None,
     ) -> bool:
         """Make visible what `run` has done in this superstep, all or nothing.
 
@@ -124,6 +135,7 @@ class Holding:
             change: What changes.
             checkpoint_id: The checkpoint that has it. With a store, the store has
                 decided about the commit before.
+            owner: Who owned the instance when the store did, if the store says so.
 
         Returns:
             Whether it was made visible here. If not, a successor has its epoch already,
@@ -133,18 +145,23 @@ class Holding:
             OwnershipLostError: The run does not own the instance any more.
         """
         with self._lock:
-            owner = self._ownership.owner
             if self.keeper is not None:
                 if self._confirmed is not run:
                     return False
-                owner = run.owner
+                owner = owner or run.owner
                 self._head = checkpoint_id
-            elif not self._ownership.owns(run.rank):
-                raise OwnershipLostError("commit", run.epoch, owner.epoch)
+            else:
+                owner = self._ownership.owner
+                if not self._ownership.owns(run.rank):
+                    raise OwnershipLostError("commit", run.epoch, owner.epoch)
             self._state.commit(change.writes)
             if change.raised or change.settled:
                 self.requests = self.requests_after(change)
             run.requests = self.requests
+            if self.collected or run.mailbox.collecting:
+                awaited = {one.begun_by for one in self.requests.values()}
+                held = run.mailbox.collected(self.graph.fan_ins)
+                self.collected = [one for one in held if one[-1] in awaited]
         tell_commit(run, owner, change)
         return True
 
@@ -198,17 +215,21 @@ class Holding:
             raise OwnershipLostError("claim", run.epoch, self._newest.epoch)
 
     def begin_with(
-        self, state: dict[str, Any], requests: Mapping[str, PendingRequest]
+        self,
+        state: dict[str, Any],
+        requests: Mapping[str, PendingRequest],
+        collected: Sequence[Collected],
     ) -> None:
         """Hold what an earlier holding of the same instance held; no run owns it yet.
 
         Args:
             state: The state.
             requests: Requests that wait for an answer, by id.
+            collected: What fan-ins hold for the answers.
         """
         with self._lock:
             self._state.replace(state)
-        self.requests = requests
+        self.requests, self.collected = requests, collected
 
     def replace(self, run: Run, restored: Restored) -> None:
         """Hold what a checkpoint brings back.
@@ -238,30 +259,35 @@ class Holding:
         with self._lock:
             if self._confirmed is not run:
                 raise OwnershipLostError("restore", run.epoch, self._newest.epoch)
-            self._state.replace({})
-            self.requests, self.unsaved, self._head = EMPTY, EMPTY, None
+            self._hold_nothing()
 
-    def refresh(self, restored: Restored, since: str | None) -> bool:
+    def refresh(self, restored: Restored | None, since: str | None) -> None:
         """Hold what the store has, for nobody, if nothing has changed meanwhile.
 
         Args:
-            restored: What the store has.
+            restored: What the store has; `None` if it has nothing.
             since: The memory's head when the store was asked.
-
-        Returns:
-            Whether the memory reflects it now.
         """
         with self._lock:
-            found = restored.checkpoint.checkpoint_id
+            found = restored and restored.checkpoint.checkpoint_id
             # Where nothing is new, the memory may hold what the store failed to keep.
-            if self._current is None and self._head == since and found != since:
-                self._hold(restored)
-                self._looked_up = True
-            return self._head == found
+            if self._current is not None or self._head != since or found == since:
+                return
+            if restored is None:
+                self._hold_nothing()
+                return
+            self._hold(restored)
+            self._looked_up = True
+
+    def _hold_nothing(self) -> None:
+        self._state.replace({})
+        self.requests, self.unsaved, self._head = EMPTY, EMPTY, None
+        self.collected = ()
 
     def _hold(self, restored: Restored) -> None:
         self._state.replace(restored.state)
         self.requests = restored.requests
+        self.collected = restored.collected
         self.unsaved = EMPTY
         self._head = restored.checkpoint.checkpoint_id
 

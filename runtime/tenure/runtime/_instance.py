@@ -10,8 +10,7 @@ from tenure.instrumentation.operations import Owner
 from tenure.runtime._beginning import (
     Beginning,
     Branch,
-    FreshMessage,
-    Responses,
+    Erasure,
     Resumption,
     Withdrawal,
 )
@@ -21,27 +20,15 @@ from tenure.runtime._epoch import RunId
 from tenure.runtime._graph import Graph
 from tenure.runtime._handle import RunHandle, begin
 from tenure.runtime._holding import POLICIES, ConflictPolicy, Holding
-from tenure.runtime._isolation import isolate
-from tenure.runtime._keeper import Durability, Keeper
+from tenure.runtime._inputs import NOTHING, beginning_of, keeper_of
+from tenure.runtime._keeper import Durability
 from tenure.runtime._mailbox import Router
-from tenure.runtime._requests import answers_to, find_requests, shown
+from tenure.runtime._requests import find_requests, shown
 from tenure.runtime._run import NO_KWARGS, Run
 from tenure.runtime._state import StateSnapshot
 from tenure.runtime._stream import RunStream
 from tenure.runtime._stream_buffer import EventBuffer
-from tenure.runtime.errors import (
-    CheckpointError,
-    CheckpointNotFoundError,
-    IsolationError,
-    MessageTypeError,
-)
-
-
-class _Nothing:
-    """What stands for a message that was not passed."""
-
-
-NOTHING: Final = _Nothing()
+from tenure.runtime.errors import CheckpointNotFoundError
 
 
 class Instance:
@@ -103,7 +90,8 @@ class Instance:
         Args:
             message: Input for the start executor, which gets a copy of its own.
             responses: Instead of a message, answers to pending requests, by id.
-            checkpoint_id: Instead of a message, the checkpoint to go on from.
+            checkpoint_id: Instead of a message, the checkpoint to go on from; with
+                `responses`, it answers the requests that wait there.
             on_conflict: What to do if a live run owns the instance: `"reject"`,
                 `"wait"` behind it, or `"supersede"` it. The workflow's own policy by
                 default.
@@ -126,9 +114,10 @@ class Instance:
             WorkflowBusyError: A live run owns the instance, and the policy is to
                 reject. If a run of another process does, raised when the handle is
                 awaited.
-            TypeError: Not exactly one of message, responses and checkpoint_id is given.
+            TypeError: Neither message, responses nor checkpoint_id is given, or a
+                message with another of them.
         """
-        beginning = self._beginning(message, responses, checkpoint_id)
+        beginning = beginning_of(self._holding, message, responses, checkpoint_id)
         return RunHandle(self._start(beginning, on_conflict, kwargs, deadline))
 
     def stream(
@@ -170,7 +159,7 @@ class Instance:
         """
         if buffer < 1:
             raise ValueError(f"buffer={buffer}: a stream buffers at least one event")
-        beginning = self._beginning(message, responses, checkpoint_id)
+        beginning = beginning_of(self._holding, message, responses, checkpoint_id)
         events = EventBuffer(buffer)
         run = self._start(beginning, on_conflict, kwargs, deadline, events, stall_after)
         return RunStream(run, events)
@@ -210,7 +199,7 @@ class Instance:
         """
         if keep_events < 1:
             raise ValueError(f"keep_events={keep_events}: keep at least one event")
-        beginning = self._beginning(message, responses, checkpoint_id)
+        beginning = beginning_of(self._holding, message, responses, checkpoint_id)
         events = ReplayBuffer(keep_events)
         run = self._start(beginning, on_conflict, kwargs, deadline, events)
         begin(run)
@@ -245,6 +234,7 @@ class Instance:
     def resume(
         self,
         *,
+        responses: Mapping[str, Any] | None = None,
         on_conflict: ConflictPolicy | None = None,
         deadline: float | None = None,
         **kwargs: Any,  # noqa: ANN401 - handed to executors as they are
@@ -255,6 +245,8 @@ class Instance:
         outside has to bear it.
 
         Args:
+            responses: Answers to pending requests, by id. Other than with `run`, what
+                else was left undone is gone on with too.
             on_conflict: As in `run`.
             deadline: As in `run`.
             **kwargs: Read by executors as `ctx.kwargs`.
@@ -262,9 +254,13 @@ class Instance:
         Raises:
             CheckpointError: The workflow has no store; or, when the handle is awaited,
                 the checkpoint cannot be read or was taken of another graph.
+            UnknownRequestError: No such request waits for an answer; as above.
+            ResponseTypeError: An answer is not of the type that was asked for; as
+                above.
         """
-        self._need_store("resume")
-        return RunHandle(self._start(Resumption(), on_conflict, kwargs, deadline))
+        keeper_of(self._holding, "resume")
+        beginning = Resumption(None, None if responses is None else dict(responses))
+        return RunHandle(self._start(beginning, on_conflict, kwargs, deadline))
 
     def cancel_requests(
         self, ids: Iterable[str], *, on_conflict: ConflictPolicy | None = None
@@ -272,14 +268,14 @@ class Instance:
         """Withdraw requests that nobody will answer. It claims like any run.
 
         Args:
-            ids: Ids of the requests.
+            ids: Ids of the requests, or the id of one.
             on_conflict: As in `run`.
 
         Raises:
             UnknownRequestError: No such request waits for an answer. With a store,
                 raised when the handle is awaited.
         """
-        wanted = tuple(ids)
+        wanted = (ids,) if isinstance(ids, str) else tuple(ids)
         if self._holding.keeper is None:
             find_requests(wanted, self._holding.requests)
         return RunHandle(self._start(Withdrawal(wanted), on_conflict, {}))
@@ -302,9 +298,12 @@ class Instance:
             CheckpointError: The workflow has no store, the checkpoint cannot be read or
                 was taken of another graph, or there is an instance of that key.
         """
-        keeper = self._need_store("fork")
+        keeper = keeper_of(self._holding, "fork")
+        # Looked up first, because a claim would use up the key for nothing.
+        found = (await keeper.restore(checkpoint_id, strict=True)).checkpoint
         made = self._sibling(key)
-        await made._begin_as(Branch(keeper.name, checkpoint_id))  # noqa: SLF001 - a twin
+        branch = Branch(keeper.name, found.checkpoint_id)
+        await made._begin_as(branch)  # noqa: SLF001 - a twin
         return made
 
     async def _begin_as(self, branch: Branch) -> None:
@@ -323,11 +322,13 @@ class Instance:
             CheckpointError: The workflow has no store, or the newest checkpoint cannot
                 be read.
         """
-        keeper, holding = self._need_store("refresh"), self._holding
+        keeper, holding = keeper_of(self._holding, "refresh"), self._holding
         since = holding.head
         if not holding.held:
+            restored = None
             with suppress(CheckpointNotFoundError):
-                holding.refresh(await keeper.restore(None, strict=False), since)
+                restored = await keeper.restore(None, strict=False)
+            holding.refresh(restored, since)
         return holding.snapshot()
 
     @property
@@ -336,13 +337,47 @@ class Instance:
         return tuple(map(shown, self._holding.requests.values()))
 
     async def history(self) -> Sequence[CheckpointInfo]:
-        """Return the instance's checkpoints, the newest first.
+        """Return the instance's checkpoints that are kept, the newest first.
 
         Raises:
             CheckpointError: The workflow has no store, or it cannot be read.
         """
-        keeper = self._need_store("history")
+        keeper = keeper_of(self._holding, "history")
         return await keeper.store.history(keeper.name)
+
+    async def prune(self, *, keep: int) -> int:
+        """Remove all checkpoints but the newest; a run that owns the instance goes on.
+
+        Args:
+            keep: How many are kept. They can be gone back to as before.
+
+        Returns:
+            How many were removed.
+
+        Raises:
+            ValueError: `keep` is less than one.
+            CheckpointError: The workflow has no store, or it cannot be used.
+        """
+        keeper = keeper_of(self._holding, "prune")
+        return await keeper.store.prune(keeper.name, keep)
+
+    def erase(self, *, on_conflict: ConflictPolicy | None = None) -> RunHandle:
+        """Remove all that the instance holds: state, requests and every checkpoint.
+
+        It claims like any run. What stays is who has owned the instance, and its key;
+        so do instances that were forked from it, and events of runs that `start` has
+        started in this process.
+
+        Args:
+            on_conflict: As in `run`.
+
+        Raises:
+            WorkflowBusyError: As in `run`.
+            CheckpointError: The store cannot be used; or all is removed, and bytes of
+                it are still in a file that somebody else is reading. Raised when the
+                handle is awaited.
+        """
+        return RunHandle(self._start(Erasure(), on_conflict, {}))
 
     @property
     def state(self) -> StateSnapshot:
@@ -378,46 +413,3 @@ class Instance:
         )
         self._holding.admit(run, policy)
         return run
-
-    def _beginning(
-        self,
-        message: Any,  # noqa: ANN401 - a message is any value
-        responses: Mapping[str, Any] | None,
-        checkpoint_id: str | None,
-    ) -> Beginning:
-        given = (
-            message is not NOTHING,
-            responses is not None,
-            checkpoint_id is not None,
-        )
-        if sum(given) != 1:
-            raise TypeError("pass exactly one of message, responses and checkpoint_id")
-        if responses is not None:
-            if self._holding.keeper is None:
-                answers_to(responses, self._holding.requests)
-            return Responses(dict(responses))
-        if checkpoint_id is not None:
-            self._need_store("checkpoint_id")
-            return Resumption(checkpoint_id)
-        return FreshMessage(self._input(message))
-
-    def _input(self, message: Any) -> Any:  # noqa: ANN401 - a message is any value
-        """Check that the start executor takes a run's input; isolate it from others."""
-        dispatch = self._graph.executors[self._graph.start].dispatch
-        if dispatch.find(message) is None:
-            takes = f"{self._graph.start!r} takes {dispatch.takes()}"
-            raise MessageTypeError("", type(message).__qualname__, (takes,))
-        if self._holding.keeper is not None:
-            self._holding.keeper.store.check(message, "input of a run")
-        # What cannot be copied changes hands, as between two executors.
-        with suppress(IsolationError):
-            return isolate(message, "input")
-        return message
-
-    def _need_store(self, what: str) -> Keeper:
-        if self._holding.keeper is None:
-            raise CheckpointError(
-                f"{what} needs a store",
-                "pass WorkflowBuilder(store=SqliteStore(directory)) or MemoryStore()",
-            )
-        return self._holding.keeper

@@ -12,7 +12,7 @@ from opentelemetry.trace import Span, SpanContext
 
 from tenure.instrumentation.operations import LateKind
 from tenure.runtime import _spawn
-from tenure.runtime._checkpoint import PendingRequest
+from tenure.runtime._checkpoint import PendingRequest, Store
 from tenure.runtime._context import DONE, WorkflowContext
 from tenure.runtime._epoch import Epoch, RunId
 from tenure.runtime._events import (
@@ -26,7 +26,7 @@ from tenure.runtime._requests import Answer, type_named
 from tenure.runtime._run import Buffer, Run
 from tenure.runtime._stream_buffer import Room
 from tenure.runtime._turn import Turn
-from tenure.runtime._types import describe, may_flow
+from tenure.runtime._types import describe, is_annotation, may_flow
 from tenure.runtime.errors import (
     IsolationError,
     MessageTypeError,
@@ -50,7 +50,7 @@ class Invocation(WorkflowContext[Any, Any]):
     def __init__(self, run: Run, turn: Turn, span: Span | None) -> None:
         page = turn.page
         self._over = False
-        self._kept = run.instance.keeper is not None
+        self._kept = run.instance.values is not None
         self._request_id: str | None = None
         # Whether a thread of ours runs the handler: then it may wait, as a task awaits.
         self._threaded = False
@@ -148,6 +148,23 @@ class Invocation(WorkflowContext[Any, Any]):
         """Whether an edge leaves this executor."""
         return bool(self._turn.router.edges)
 
+    # What a sub-workflow that runs inside this invocation needs of it.
+
+    @property
+    def values(self) -> Store | None:
+        """The store that keeps what is staged here, if one does."""
+        return self._run.instance.values
+
+    @property
+    def waiting(self) -> frozenset[str]:
+        """Ids of this executor's requests that wait, those of this superstep too."""
+        turn = self._turn
+        asked = {one.request_id for one in turn.raised}
+        for one in self._run.requests.values():
+            if one.executor_id == self._executor_id:
+                asked.add(one.request_id)
+        return frozenset(asked.difference(turn.settled))
+
     @property
     def buffer(self) -> Buffer | None:
         """Where the run's consumer reads events, if there is one."""
@@ -163,11 +180,17 @@ class Invocation(WorkflowContext[Any, Any]):
 
     def pass_on(self, requests: Sequence[PendingRequest]) -> None:
         """Make requests of a sub-workflow this run's own, under their ids."""
-        known = self._run.instance.requests
+        waiting = self.waiting
         for one in requests:
-            if one.request_id not in known:
+            if one.request_id not in waiting:
                 self._check_request(one.data, one.response_type)
-                self._turn.raised.append(replace(one, executor_id=self._executor_id))
+                self._turn.raised.append(
+                    replace(
+                        one,
+                        executor_id=self._executor_id,
+                        begun_by=self._turn.begun_by,
+                    )
+                )
 
     def _send(self, message: Any, target: str | None) -> None:  # noqa: ANN401
         turn = self._turn
@@ -177,10 +200,12 @@ class Invocation(WorkflowContext[Any, Any]):
         if self.late:
             self._late(LateKind.SEND)
             return
-        if self._kept:
-            self._check_kept(message, f"message of {self._executor_id!r}")
+        keeper = self._run.instance.keeper
+        # A message of a sub-workflow is handled before anything is saved.
+        if keeper is not None:
+            keeper.store.check(message, f"message of {self._executor_id!r}")
         admitted = turn.router.admit(message, target)
-        sent.append(Sent(admitted, target, self._sources()))
+        sent.append(Sent(admitted, target, self._sources(), turn.begun_by))
 
     def _request(self, data: Any, response_type: Any) -> None:  # noqa: ANN401
         raised = self._turn.raised  # as in `_send`
@@ -195,11 +220,17 @@ class Invocation(WorkflowContext[Any, Any]):
                 self._executor_id,
                 isolate(data, what),
                 response_type,
+                self._turn.begun_by,
             )
         )
 
     def _check_request(self, data: Any, response_type: Any) -> None:  # noqa: ANN401
         """Refuse what nobody here will take, or the store cannot hold."""
+        if not is_annotation(response_type):
+            raise TypeError(
+                f"response_type={response_type!r}: pass a type, such as bool or "
+                f"list[str]"
+            )
         dispatch = self._turn.dispatch
         answers = dispatch.response_types(data)
         if not any(may_flow(response_type, one) for one in answers):
@@ -209,19 +240,24 @@ class Invocation(WorkflowContext[Any, Any]):
                 for one in dispatch.responders
             ) or (f"{self._executor_id!r} has no @response_handler",)
             kind = type(data).__qualname__
-            raise MessageTypeError(self._executor_id, kind, takers)
+            asked = f"{kind}, to be answered with {describe(response_type)}"
+            raise MessageTypeError(self._executor_id, asked, takers)
         if not self._kept:
             return
         what = f"request of {self._executor_id!r}"
         name = describe(response_type)
         if type_named(name, answers) is None:
-            raise StateTypeError(f"{what}: its response type", name)
+            takes = " or ".join(map(describe, answers))
+            remedy = (
+                f"Checkpoints find a type by its name: annotate the response handler's "
+                f"answer with {name}, not {takes}"
+            )
+            raise StateTypeError(f"{what}: its response type", name, remedy)
         self._check_kept(data, what)
 
     def _check_kept(self, value: Any, what: str) -> None:  # noqa: ANN401
-        keeper = self._run.instance.keeper
-        if keeper is not None:
-            keeper.store.check(value, what)
+        if self.values is not None:
+            self.values.check(value, what)
 
     def _output(self, value: Any) -> Awaitable[None]:  # noqa: ANN401
         run = self._run

@@ -2,7 +2,7 @@
 
 import inspect
 import secrets
-from collections.abc import Awaitable, Iterator, Mapping
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 from urllib.parse import quote
@@ -12,6 +12,7 @@ from tenure.runtime._checkpoint import (
     Checkpoint,
     CheckpointKind,
     Claimed,
+    Collected,
     Held,
     PendingRequest,
     Standing,
@@ -55,17 +56,20 @@ class Restored:
         checkpoint: The checkpoint.
         state: The whole state at it.
         requests: Its requests, by id.
+        collected: What fan-ins of this very graph hold in it.
     """
 
-    __slots__ = ("checkpoint", "requests", "state")
+    __slots__ = ("checkpoint", "collected", "requests", "state")
 
     def __init__(
         self,
         checkpoint: Checkpoint,
         state: dict[str, Any],
         requests: dict[str, PendingRequest],
+        collected: Sequence[Collected],
     ) -> None:
         self.checkpoint: Final = checkpoint
+        self.collected: Final = collected
         self.state: Final = state
         self.requests: Final = requests
 
@@ -126,7 +130,9 @@ class Keeper:
         requests = {
             one.request_id: self._revived(one) for one in checkpoint.standing.requests
         }
-        return Restored(checkpoint, state, requests)
+        same = checkpoint.signature == self.signature
+        collected = checkpoint.standing.fan_ins if same else ()
+        return Restored(checkpoint, state, requests, collected)
 
     def _revived(self, request: PendingRequest) -> PendingRequest:
         asker = self._graph.executors.get(request.executor_id)

@@ -1,11 +1,12 @@
 """Messages between two supersteps, and where they go. Pure, one mailbox per run."""
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from opentelemetry.trace import SpanContext
 
+from tenure.runtime._checkpoint import Collected
 from tenure.runtime._dispatch import Dispatch
 from tenure.runtime._graph import (
     Edge,
@@ -27,11 +28,13 @@ class Delivery(NamedTuple):
         message: The message.
         sources: Spans that sent it, where there are: links, not parents.
         id: Its identity in its run, where messages are told.
+        begun_by: The run whose message has led to it.
     """
 
     message: Any
     sources: tuple[SpanContext, ...] = ()
     id: str = ""
+    begun_by: str = ""
 
 
 class Sent(NamedTuple):
@@ -41,11 +44,13 @@ class Sent(NamedTuple):
         message: The message, isolated from the sender.
         target: The executor that the sender named, if it did.
         sources: The span that sent it, where there is one.
+        begun_by: The run whose message has led to it.
     """
 
     message: Any
     target: str | None = None
     sources: tuple[SpanContext, ...] = ()
+    begun_by: str = ""
 
 
 class Router:
@@ -220,7 +225,7 @@ def _switched(edge: SwitchEdge, message: object) -> str:
 
 
 class _FanIn:
-    """What one fan-in has collected in one run."""
+    """What one fan-in has collected of what one run has begun."""
 
     __slots__ = ("edge", "filled", "held")
 
@@ -257,7 +262,8 @@ class Mailbox:
     def __init__(self, positions: Mapping[str, int]) -> None:
         self._positions: Final = positions
         self._waiting: dict[str, list[Delivery]] = {}
-        self._fan_ins: Final[dict[int, _FanIn]] = {}
+        # By fan-in and the run that has begun what it collects.
+        self._fan_ins: Final[dict[tuple[int, str], _FanIn]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._waiting)
@@ -268,10 +274,23 @@ class Mailbox:
         return tuple(self._waiting)
 
     @property
-    def undelivered(self) -> tuple[str, ...]:
-        """Executors for which a fan-in holds messages that wait for others."""
+    def collecting(self) -> bool:
+        """Whether a fan-in has got anything in this run."""
+        return bool(self._fan_ins)
+
+    def undelivered(self, awaited: Container[str] = ()) -> tuple[str, ...]:
+        """Return the executors for which a fan-in holds messages that lack others.
+
+        Args:
+            awaited: Runs whose messages are left out: an answer may still go on with
+                what they have begun.
+        """
         return tuple(
-            fan_in.edge.target for fan_in in self._fan_ins.values() if fan_in.filled
+            dict.fromkeys(
+                fan_in.edge.target
+                for (_, begun_by), fan_in in self._fan_ins.items()
+                if fan_in.filled and begun_by not in awaited
+            )
         )
 
     def deliver(self, target: str, delivery: Delivery) -> None:
@@ -290,9 +309,10 @@ class Mailbox:
         Returns:
             The list, once it is complete.
         """
-        fan_in = self._fan_ins.get(id(edge))
+        key = (id(edge), delivery.begun_by)
+        fan_in = self._fan_ins.get(key)
         if fan_in is None:
-            fan_in = self._fan_ins[id(edge)] = _FanIn(edge)
+            fan_in = self._fan_ins[key] = _FanIn(edge)
         together = fan_in.put(source, delivery)
         if together is None:
             return None
@@ -301,14 +321,15 @@ class Mailbox:
             [one.message for one in together],
             spans,
             "+".join(one.id for one in together),
+            delivery.begun_by,
         )
         self.deliver(edge.target, whole)
         return whole
 
-    def messages(self) -> list[tuple[str, Any]]:
+    def messages(self) -> list[tuple[str, Any, str]]:
         """Return what waits for the next superstep, but for answers."""
         return [
-            (target, delivery.message)
+            (target, delivery.message, delivery.begun_by)
             for target, deliveries in self._waiting.items()
             for delivery in deliveries
             if not isinstance(delivery.message, Answer)
@@ -323,17 +344,17 @@ class Mailbox:
             if isinstance(delivery.message, Answer)
         ]
 
-    def collected(self, edges: tuple[FanInEdge, ...]) -> list[tuple[int, str, Any]]:
-        """Return what fan-ins hold: position of the edge, source, message.
+    def collected(self, edges: tuple[FanInEdge, ...]) -> list[Collected]:
+        """Return what fan-ins hold.
 
         Args:
             edges: All fan-ins of the graph.
         """
+        positions = {id(edge): position for position, edge in enumerate(edges)}
         return [
-            (position, source, delivery.message)
-            for position, edge in enumerate(edges)
-            if id(edge) in self._fan_ins
-            for source, queue in self._fan_ins[id(edge)].held.items()
+            (positions[edge], source, delivery.message, begun_by)
+            for (edge, begun_by), fan_in in self._fan_ins.items()
+            for source, queue in fan_in.held.items()
             for delivery in queue
         ]
 

@@ -1,15 +1,19 @@
 """Requests of executors to the outside, and answers to them. Pure."""
 
-import importlib.util
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from tenure.runtime._checkpoint import PendingRequest
+from tenure.runtime._conversion import converted
 from tenure.runtime._dispatch import Dispatch
-from tenure.runtime._isolation import isolate
+from tenure.runtime._isolation import explain, isolate
 from tenure.runtime._types import accepts, alternatives, describe
-from tenure.runtime.errors import ResponseTypeError, UnknownRequestError
+from tenure.runtime.errors import (
+    CheckpointError,
+    ResponseTypeError,
+    UnknownRequestError,
+)
 
 _BUILTINS: Final[Mapping[str, Any]] = {
     one.__name__: one for one in (bool, int, float, str, bytes, list, dict, tuple, set)
@@ -48,32 +52,48 @@ def find_requests(
 
 
 def answers_to(
-    responses: Mapping[str, Any], pending: Mapping[str, PendingRequest]
+    responses: Mapping[str, Any],
+    pending: Mapping[str, PendingRequest],
+    askers: Mapping[str, Dispatch],
 ) -> list[Answer]:
     """Match responses with requests, each of the type that was asked for.
 
     Args:
         responses: Answers by request id.
         pending: Requests that wait, by id.
+        askers: What finds the handlers of the graph's executors.
 
     Raises:
         UnknownRequestError: A request does not wait for an answer.
-        ResponseTypeError: An answer is of another type and cannot be converted.
+        ResponseTypeError: An answer is of another type and cannot be converted, or of
+            one that the executor which asked does not take.
+        CheckpointError: That executor is not there any more, because the graph has
+            changed.
     """
-    requests = find_requests(responses, pending)
     return [
-        Answer(
-            one, isolate(coerced(responses[one.request_id], one), f"answer to {one}")
-        )
-        for one in requests
+        _answer(responses[one.request_id], one, askers.get(one.executor_id))
+        for one in find_requests(responses, pending)
     ]
 
 
-def coerced(response: Any, request: PendingRequest) -> Any:  # noqa: ANN401
-    """Return `response` as the type that was asked for.
+def _answer(response: Any, request: PendingRequest, asker: Dispatch | None) -> Answer:  # noqa: ANN401
+    if asker is None:
+        raise _orphaned(request, "is not in this graph")
+    responders = asker.responders_to(request.data)
+    if not responders:
+        raise _orphaned(request, "takes no answer to it in this graph")
+    what = f"answer to request {request.request_id}"
+    response = isolate(coerced(response, request), what)
+    if asker.find_responder(request.data, response) is None:
+        kind = type(request.data).__qualname__
+        takes = " or ".join(describe(one.response) for one in responders)
+        reason = f"{request.executor_id!r} takes {takes} as answer to {kind}"
+        raise _refused(response, request, reason)
+    return Answer(request, response)
 
-    Plain data, such as parsed JSON, is converted to numbers, dates, enumerations,
-    dataclasses and the like, if msgspec is installed, and to pydantic models.
+
+def coerced(response: Any, request: PendingRequest) -> Any:  # noqa: ANN401
+    """Return `response` as the type that was asked for, as `converted` makes it.
 
     Raises:
         ResponseTypeError: It is of another type and cannot be converted; or the type is
@@ -81,24 +101,14 @@ def coerced(response: Any, request: PendingRequest) -> Any:  # noqa: ANN401
     """
     wanted = request.response_type
     if type(wanted) is str:
-        raise _refused(response, request)
+        raise _refused(response, request, "no handler here names that type any more")
     if accepts(wanted, response):
         return response
     try:
-        return _converted(response, wanted)
+        return converted(response, wanted)
     except Exception as exc:
-        # Validators of users may raise anything, and libraries have their own errors.
-        raise _refused(response, request) from exc
-
-
-def _converted(response: Any, wanted: Any) -> Any:  # noqa: ANN401 - any types
-    if hasattr(wanted, "model_validate"):
-        return wanted.model_validate(response)
-    if importlib.util.find_spec("msgspec") is None:
-        raise TypeError("plain data is converted if msgspec is installed")
-    import msgspec
-
-    return msgspec.convert(response, wanted, strict=False)
+        # Constructors and validators of users may raise anything.
+        raise _refused(response, request, explain(exc)) from exc
 
 
 def restored(request: PendingRequest, dispatch: Dispatch) -> PendingRequest:
@@ -114,6 +124,11 @@ def restored(request: PendingRequest, dispatch: Dispatch) -> PendingRequest:
         return request
     found = type_named(name, dispatch.response_types(request.data))
     return request if found is None else replace(request, response_type=found)
+
+
+def name_of(response_type: Any) -> str:  # noqa: ANN401
+    """Return what `restored` finds the type by; a name that it did not find stays."""
+    return response_type if type(response_type) is str else describe(response_type)
 
 
 def shown(request: PendingRequest) -> PendingRequest:
@@ -136,10 +151,21 @@ def type_named(name: str, annotations: Iterable[Any]) -> Any:  # noqa: ANN401
     return _BUILTINS.get(name)
 
 
-def _refused(response: object, request: PendingRequest) -> ResponseTypeError:
-    wanted = request.response_type
+def _refused(
+    response: object, request: PendingRequest, reason: str
+) -> ResponseTypeError:
     return ResponseTypeError(
         request.request_id,
-        wanted if type(wanted) is str else describe(wanted),
+        name_of(request.response_type),
         type(response).__qualname__,
+        " ".join(reason.split()),
+    )
+
+
+def _orphaned(request: PendingRequest, reason: str) -> CheckpointError:
+    one = request.request_id
+    return CheckpointError(
+        f"request {one} cannot be answered",
+        f"{request.executor_id!r}, which asked, {reason}. Answer it with the graph "
+        f"that it was asked in, or withdraw it: cancel_requests([{one!r}])",
     )

@@ -132,9 +132,11 @@ class Run:
         "origin",
         "outcome",
         "outputs",
+        "overdue",
         "owner",
         "policy",
         "position",
+        "previous",
         "rank",
         "requests",
         "run_id",
@@ -157,6 +159,8 @@ class Run:
         self.instance: Final = instance
         self.beginning: Final = beginning
         self.deadline: Final = deadline
+        # Whether the deadline has passed.
+        self.overdue = False
         self.kwargs: Final = MappingProxyType(dict(kwargs)) if kwargs else NO_KWARGS
         self.run_id: Final = new_run_id()
         self.voice: Final[RunRecorder] = instance.recorder.run(self.run_id)
@@ -177,9 +181,11 @@ class Run:
         self.policy = "reject"
         # What it had staged when it was fenced, until somebody has told of that.
         self.swept: dict[str, int] | None = None
-        # With a store: the checkpoint that it follows, how many commits came before,
+        # With a store: the checkpoint that it follows, the one that its claim had found
+        # if it went back from there and has yet to tell, how many commits came before,
         # whether the store has refused it, and whether it has given the instance back.
         self.head: str | None = None
+        self.previous: str | None = None
         self.position = 0
         self.lost = False
         self.final = False
@@ -222,7 +228,7 @@ class Run:
     def lose(self) -> None:
         """Take note that the store has another owner, and end."""
         self.lost = True
-        self._cancel()
+        self.interrupt()
 
     @property
     def abandoned(self) -> Trigger | None:
@@ -277,15 +283,15 @@ class Run:
         Returns:
             Whether there is a loop that will.
         """
-        return self.loop is not None and _spawn.call_soon(self.loop, self._cancel)
+        return self.loop is not None and _spawn.call_soon(self.loop, self.interrupt)
+
+    def interrupt(self) -> bool:
+        """Cancel the run's task, in its loop; say whether there was one to cancel."""
+        return self._task is not None and self._task.cancel()
 
     def _leave(self) -> None:
-        self._cancel()
+        self.interrupt()
         self.instance.left(self)
-
-    def _cancel(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
 
     def start(self, task: "_spawn.Task[None]") -> None:
         """Take note of the task that drives the run."""
@@ -305,7 +311,8 @@ class Run:
 
     def tell_end(self, outcome: Outcome) -> None:
         """Tell the consumer how the run has ended, and that nothing follows."""
-        self.note(RunEnded, outcome, self.mailbox.undelivered)
+        awaited = {one.begun_by for one in self.requests.values()}
+        self.note(RunEnded, outcome, self.mailbox.undelivered(awaited))
         if self.buffer is not None:
             self.buffer.close()
 

@@ -12,7 +12,8 @@ class WorkflowBusyError(RunError):
         workflow: Name of the workflow.
         instance: Key of the instance.
         owner: Identity of the run that owns it.
-        epoch: That run's epoch; 0 if a store has yet to give it one.
+        epoch: That run's epoch; 0 if it has claimed in this process only, and the
+            store has yet to give it one.
     """
 
     def __init__(self, workflow: str, instance: str, owner: str, epoch: int) -> None:
@@ -23,9 +24,12 @@ class WorkflowBusyError(RunError):
         self.epoch = epoch
 
     def __str__(self) -> str:
+        owns = f"(epoch {self.epoch}) owns it"
+        if not self.epoch:
+            owns = "has claimed it in this process, and has no epoch from the store yet"
         return (
             f"workflow {self.workflow!r}, instance {self.instance!r}: run {self.owner} "
-            f"(epoch {self.epoch}) owns it. Await that run, close its stream, or pass "
+            f"{owns}. Await that run, close its stream, or pass "
             f'on_conflict="wait" or on_conflict="supersede"'
         )
 
@@ -245,18 +249,23 @@ class ResponseTypeError(RunError, TypeError):
         request_id: The request.
         expected: The type that was asked for.
         found: Type of the answer.
+        reason: Why not, if that is known.
     """
 
-    def __init__(self, request_id: str, expected: str, found: str) -> None:
-        super().__init__(request_id, expected, found)
+    def __init__(
+        self, request_id: str, expected: str, found: str, reason: str = ""
+    ) -> None:
+        super().__init__(request_id, expected, found, reason)
         self.request_id = request_id
         self.expected = expected
         self.found = found
+        self.reason = reason
 
     def __str__(self) -> str:
+        reason = f": {self.reason}" if self.reason else ""
         return (
             f"request {self.request_id} asks for {self.expected}; an answer of type "
-            f"{self.found} cannot be converted to it"
+            f"{self.found} cannot be converted to it{reason}"
         )
 
 
@@ -267,21 +276,22 @@ class StateTypeError(RunError, TypeError):
         what: What the value is for, such as `state key 'cart'`.
         value_type: The type that is not registered, or what it is besides its type that
             cannot be held.
+        remedy: What to do, if it is not to register the type.
     """
 
-    def __init__(self, what: str, value_type: str) -> None:
-        super().__init__(what, value_type)
+    def __init__(self, what: str, value_type: str, remedy: str = "") -> None:
+        super().__init__(what, value_type, remedy)
         self.what = what
         self.value_type = value_type
+        self.remedy = remedy
 
     def __str__(self) -> str:
         problem = f"{self.what}: checkpoints cannot hold a value of type"
-        if " " in self.value_type:
-            return f"{problem} {self.value_type}"
-        return (
-            f"{problem} {self.value_type}. "
-            f"Use plain data, or call register_state_type({self.value_type})"
-        )
+        remedy = self.remedy
+        if not remedy and " " not in self.value_type:
+            kind = self.value_type
+            remedy = f"Use plain data, or call register_state_type({kind})"
+        return f"{problem} {self.value_type}" + (f". {remedy}" if remedy else "")
 
 
 class RunNotFoundError(RunError, LookupError):
@@ -326,7 +336,7 @@ class EventsMissedError(RunError, LookupError):
 
 
 class StreamConsumedError(RunError):
-    """A stream is iterated only once.
+    """A stream that has been read to its end is iterated again.
 
     Args:
         run_id: The run that the stream reads.
@@ -338,8 +348,8 @@ class StreamConsumedError(RunError):
 
     def __str__(self) -> str:
         return (
-            f"the stream of run {self.run_id} is iterated already. Start another run "
-            f"for another stream"
+            f"the stream of run {self.run_id} has been read to its end. Start another "
+            f"run for another stream"
         )
 
 

@@ -48,7 +48,7 @@ async def save(
     whole = After(holding.state_values, change.writes)
     final = not run.mailbox
     try:
-        _, interruption = await finished(
+        owner, interruption = await finished(
             keeper.store.commit(keeper.name, checkpoint, whole, final=final)
         )
     except CheckpointError as exc:
@@ -61,13 +61,15 @@ async def save(
     run.final = final
     if unsaved:
         holding.unsaved = EMPTY
-    if holding.commit(run, change, checkpoint.checkpoint_id):
+    if holding.commit(run, change, checkpoint.checkpoint_id, owner):
         run.voice.checkpoint_saved(
-            run.owner,
+            owner or run.owner,
             checkpoint.checkpoint_id,
             checkpoint.parent_id,
             dict.fromkeys(snapshots, int(run.epoch)),
+            previous=run.previous,
         )
+    run.previous = None
     return interruption
 
 

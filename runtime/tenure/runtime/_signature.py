@@ -1,15 +1,22 @@
 """A graph's signature: equal for equal graphs, in every process."""
 
+import dataclasses
+import enum
 import functools
 import hashlib
+import inspect
+import re
 from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from pathlib import PurePath
 from types import (
     BuiltinFunctionType,
     CodeType,
     FunctionType,
     MethodDescriptorType,
     MethodType,
+    MethodWrapperType,
+    ModuleType,
 )
 from typing import Any, cast
 
@@ -21,6 +28,7 @@ from tenure.runtime._graph import (
     SingleEdge,
     SwitchEdge,
 )
+from tenure.runtime._isolation import IMMUTABLE
 from tenure.runtime._types import describe
 
 _PLAIN = (str, int, float, complex, bool, bytes, type(None), type(Ellipsis))
@@ -30,9 +38,11 @@ def signature_of(graph: Graph) -> str:
     """Return a hash of what a checkpoint of `graph` depends on.
 
     It sees the executors, their classes and what they take and ask, the edges, and
-    conditions with their code, constants, defaults and what they close over: two
-    different lambdas differ. It does not see the code of executors, nor what a
-    condition calls: those may be mended while runs wait.
+    conditions with their code, constants, defaults and what they close over or are
+    bound to: two different lambdas differ, and so do two members of an enumeration or
+    two values of a dataclass. It does not see the code of executors, nor what a
+    condition calls: those may be mended while runs wait. Of an object that is no data
+    it sees the class only: what else it holds may differ from process to process.
 
     Conditions are compared by their bytecode, so that another minor version of Python
     may give another signature to a graph that has conditions.
@@ -86,8 +96,9 @@ def _value(value: object, inside: frozenset[int]) -> str:
         value: Any value.
         inside: What it is met inside of: a function may close over itself.
     """
-    if isinstance(value, _PLAIN):
-        return repr(value)
+    single = _single(value)
+    if single is not None:
+        return single
     if id(value) in inside:
         return "itself"
     inside |= {id(value)}
@@ -97,15 +108,38 @@ def _value(value: object, inside: frozenset[int]) -> str:
     return _container(value, inside) if called is None else called
 
 
+def _single(value: object) -> str | None:
+    """Describe a value that consists of nothing else; `None` if it does."""
+    kind = type(value)
+    if isinstance(value, enum.Enum):
+        return f"{kind.__module__}.{kind.__qualname__} {value.name}"
+    if isinstance(value, re.Pattern):
+        return f"pattern {_compiled(value)}"
+    if isinstance(value, PurePath):
+        return f"{kind.__qualname__} {value}"
+    if isinstance(value, _PLAIN) or (kind in IMMUTABLE and not callable(value)):
+        return repr(value)
+    return None
+
+
+def _compiled(pattern: Any) -> tuple[Any, int]:  # noqa: ANN401 - of str or of bytes
+    return pattern.pattern, pattern.flags
+
+
 def _callable(value: object, inside: frozenset[int]) -> str | None:
     if isinstance(value, FunctionType):
         return _function(value, inside)
     if isinstance(value, MethodType):
-        return f"method {_value(value.__func__, inside)}"
+        bound = _value(value.__self__, inside)
+        return f"method {_value(value.__func__, inside)} of {bound}"
     if isinstance(value, functools.partial):
         parts = (value.func, value.args, value.keywords)
         return f"partial {[_value(part, inside) for part in parts]}"
-    if isinstance(value, type | BuiltinFunctionType | MethodDescriptorType):
+    if isinstance(value, BuiltinFunctionType | MethodWrapperType):
+        owner: object = value.__self__
+        of = "" if isinstance(owner, ModuleType) else _value(owner, inside)
+        return f"{getattr(value, '__module__', '')}.{value.__qualname__} {of}"
+    if isinstance(value, type | MethodDescriptorType):
         return f"{getattr(value, '__module__', '')}.{value.__qualname__}"
     return None
 
@@ -140,5 +174,25 @@ def _container(value: object, inside: frozenset[int]) -> str:
     if isinstance(value, tuple | list):
         items = cast("list[object]", value)
         return f"{kind}{[_value(item, inside) for item in items]}"
-    # What it holds is its own: its address differs from process to process.
-    return f"{type(value).__module__}.{kind}"
+    return f"{type(value).__module__}.{kind} {_object(value, inside)}"
+
+
+def _object(value: object, inside: frozenset[int]) -> str:
+    """Describe what an object is by its fields if it is data, and what it calls."""
+    kind = type(value)
+    called = getattr(kind, "__call__", None)  # noqa: B004 - its code, not whether
+    inner = getattr(value, "__dict__", {}).get("__wrapped__")
+    parts = [_value(one, inside) for one in (called, inner) if inspect.isfunction(one)]
+    # What else it holds is its own, and differs from process to process.
+    parts += [
+        f"{name}={_value(getattr(value, name, None), inside)}" for name in _fields(kind)
+    ]
+    return " ".join(parts)
+
+
+def _fields(kind: Any) -> tuple[str, ...]:  # noqa: ANN401 - a class, but which?
+    """Return the fields of a data class of whatever kind."""
+    if dataclasses.is_dataclass(kind):
+        return tuple(field.name for field in dataclasses.fields(kind))
+    fields: Any = getattr(kind, "__struct_fields__", None)
+    return tuple(fields or getattr(kind, "model_fields", ()))

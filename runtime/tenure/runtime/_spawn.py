@@ -110,8 +110,25 @@ def call_soon(
 
 def being_cancelled() -> bool:
     """Say whether somebody cancelled the current task."""
+    return cancellations() > 0
+
+
+def cancellations() -> int:
+    """Return how often the current task was cancelled and nobody took it back."""
     task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
+    return 0 if task is None else task.cancelling()
+
+
+def take_back_cancellations(count: int) -> None:
+    """Have `count` cancellations of the current task count no more.
+
+    Args:
+        count: How many its caller has made, and dealt with.
+    """
+    task = asyncio.current_task()
+    for _ in range(count):
+        assert task is not None
+        task.uncancel()
 
 
 def wait_for(loop: Loop, condition: Callable[[], Coroutine[Any, Any, None]]) -> None:

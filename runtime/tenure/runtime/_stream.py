@@ -54,7 +54,7 @@ class RunStream:
 
     @property
     def epoch(self) -> Epoch:
-        """Epoch of the run; 0 while it waits for its turn."""
+        """Epoch of the run; 0 while it waits for its turn, or for its store."""
         return self._run.epoch
 
     def result(self) -> RunResult:
@@ -69,7 +69,8 @@ class RunStream:
         return self._run.result()
 
     def __aiter__(self) -> Self:
-        if self._iterated:
+        # Whoever has broken out of it may read on; at its end nothing follows.
+        if self._iterated and not self._finalizer.alive:
             raise StreamConsumedError(self.run_id)
         self._iterated = True
         return self

@@ -6,23 +6,26 @@ checkpoints, and gone if the parent's superstep fails. Its runs have epochs of t
 own, in an instance that lives as long as the invocation.
 """
 
+import functools
 import inspect
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from tenure.runtime._beginning import Beginning, FreshMessage, Responses
-from tenure.runtime._checkpoint import PendingRequest
+from tenure.runtime._checkpoint import PendingRequest, Store
 from tenure.runtime._context import WorkflowContext
 from tenure.runtime._executor import Executor
+from tenure.runtime._graph import Graph
 from tenure.runtime._handle import RunHandle
 from tenure.runtime._handlers import Handler, ResponseHandler
 from tenure.runtime._holding import Holding
-from tenure.runtime._requests import coerced, restored
+from tenure.runtime._invocation import Invocation
+from tenure.runtime._requests import coerced, name_of, restored
+from tenure.runtime._retry import Retry
 from tenure.runtime._run import Buffer, Run, RunResult
 from tenure.runtime._signature import signature_of
 from tenure.runtime._stream_buffer import Entry
-from tenure.runtime._types import describe
 from tenure.runtime._workflow import Workflow
 
 Answerer = Callable[[Any], Any]
@@ -44,6 +47,10 @@ class WorkflowExecutor(Executor):
         id: Name in the parent; the workflow's name by default.
         answer: Called with the data of each request of the sub-workflow; what it
             returns is the answer, and `None` passes the request on to the parent.
+        retry: As in `Executor`: the whole sub-workflow is run again, from the state
+            that it had. What an executor inside raised counts as its failure.
+        timeout: As in `Executor`, for the whole sub-workflow.
+        concurrency: As in `Executor`.
     """
 
     def __init__(
@@ -52,8 +59,13 @@ class WorkflowExecutor(Executor):
         id: str | None = None,  # noqa: A002 - the public name
         *,
         answer: Answerer | None = None,
+        retry: Retry | None = None,
+        timeout: float | None = None,
+        concurrency: int | None = None,
     ) -> None:
-        super().__init__(id or workflow.name)
+        super().__init__(
+            id or workflow.name, retry=retry, timeout=timeout, concurrency=concurrency
+        )
         self.workflow: Final = workflow
         self._answer: Final = answer
 
@@ -103,7 +115,12 @@ class WorkflowExecutor(Executor):
 
     def signature_lines(self) -> Iterator[str]:
         """Yield the sub-workflow's own signature."""
-        yield f"workflow {signature_of(self.workflow.graph)}"
+        yield f"workflow {self._signature}"
+
+    @functools.cached_property
+    def _signature(self) -> str:
+        """Signature of the sub-workflow's graph, which never changes."""
+        return signature_of(self.workflow.graph)
 
     @property
     def state_key(self) -> str:
@@ -122,7 +139,9 @@ class WorkflowExecutor(Executor):
 
     async def _run(self, beginning: Beginning, ctx: WorkflowContext[Any, Any]) -> None:
         """Run the sub-workflow once, and again for requests that are answered here."""
+        assert isinstance(ctx, Invocation)  # it is this engine that calls
         holding = self._holding(ctx)
+        asked = set(holding.requests)
         following: Beginning | None = beginning
         for place in itertools.count(1):
             if following is None:
@@ -132,16 +151,20 @@ class WorkflowExecutor(Executor):
             hand_on = ctx.send_message if ctx.leads_on else ctx.yield_output
             for output in result.outputs:
                 await hand_on(output)
-            following = await self._answered(result.pending_requests)
+            new = [
+                one for one in result.pending_requests if one.request_id not in asked
+            ]
+            asked.update(one.request_id for one in new)
+            following = await self._answered(new)
         requests = tuple(holding.requests.values())
-        ctx.set_state(self.state_key, _kept(holding, requests))
+        ctx.set_state(self.state_key, self._kept(holding, requests))
         ctx.pass_on(requests)
 
     async def _drive(
         self,
         holding: Holding,
         beginning: Beginning,
-        ctx: WorkflowContext[Any, Any],
+        ctx: Invocation,
         origin: str,
     ) -> RunResult:
         outer = ctx.buffer
@@ -152,7 +175,7 @@ class WorkflowExecutor(Executor):
         holding.admit(run, "reject")
         return await RunHandle(run)
 
-    async def _answered(self, requests: tuple[PendingRequest, ...]) -> Responses | None:
+    async def _answered(self, requests: Sequence[PendingRequest]) -> Responses | None:
         if self._answer is None:
             return None
         answers: dict[str, Any] = {}
@@ -162,7 +185,7 @@ class WorkflowExecutor(Executor):
                 answers[request.request_id] = coerced(answer, request)
         return Responses(answers) if answers else None
 
-    def _holding(self, ctx: WorkflowContext[Any, Any]) -> Holding:
+    def _holding(self, ctx: Invocation) -> Holding:
         """Return an instance that holds what earlier invocations have left."""
         child = self.workflow
         holding = Holding(
@@ -171,15 +194,38 @@ class WorkflowExecutor(Executor):
             f"{ctx.instance_key}/{self.id}",
             child.recorder,
             None,
+            ctx.values,
         )
         kept: Mapping[str, Any] | None = ctx.get_state(self.state_key)
         if kept is not None:
-            requests = (
-                restored(PendingRequest(*one), child.graph.executors[one[1]].dispatch)
-                for one in kept["requests"]
-            )
-            holding.begin_with(kept["state"], {one.request_id: one for one in requests})
+            waiting = ctx.waiting
+            requests = (PendingRequest(*one) for one in kept["requests"])
+            # The parent may have withdrawn some.
+            revived = {
+                one.request_id: _revived(one, child.graph)
+                for one in requests
+                if one.request_id in waiting
+            }
+            same = kept.get("graph") == self._signature
+            collected = [tuple(one) for one in kept["fan_ins"]] if same else ()
+            holding.begin_with(kept["state"], revived, collected)
         return holding
+
+    def _kept(
+        self, holding: Holding, requests: Sequence[PendingRequest]
+    ) -> dict[str, Any]:
+        """Return what the next invocation goes on with, as a value of the parent."""
+        kept: dict[str, Any] = {
+            "state": dict(holding.snapshot()),
+            "requests": [_written(one, holding.values) for one in requests],
+        }
+        if holding.collected:
+            for _, source, message, _ in holding.collected:
+                if holding.values is not None:
+                    holding.values.check(message, f"message of {source!r}")
+            kept["fan_ins"] = [list(one) for one in holding.collected]
+            kept["graph"] = self._signature
+        return kept
 
 
 class _Outer:
@@ -218,11 +264,11 @@ async def _awaited(value: Any) -> Any:  # noqa: ANN401 - what foreign code retur
     return await value if inspect.isawaitable(value) else value
 
 
-def _kept(holding: Holding, requests: tuple[PendingRequest, ...]) -> dict[str, Any]:
-    return {
-        "state": dict(holding.snapshot()),
-        "requests": [
-            [one.request_id, one.executor_id, one.data, describe(one.response_type)]
-            for one in requests
-        ],
-    }
+def _revived(request: PendingRequest, graph: Graph) -> PendingRequest:
+    asker = graph.executors.get(request.executor_id)
+    return request if asker is None else restored(request, asker.dispatch)
+
+
+def _written(one: PendingRequest, values: Store | None) -> list[Any]:
+    wanted = one.response_type if values is None else name_of(one.response_type)
+    return [one.request_id, one.executor_id, one.data, wanted, one.begun_by]

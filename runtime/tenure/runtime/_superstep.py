@@ -135,6 +135,7 @@ class Supersteps:
         """Let one executor handle its messages, one at a time."""
         for delivery in turn.deliveries:
             turn.at += 1
+            turn.begun_by = delivery.begun_by
             handler = turn.handler_of(delivery.message)
             if turn.dispatch.guarded:
                 await self._invoke_guarded(turn, handler, delivery)
@@ -226,7 +227,9 @@ class Supersteps:
             except Exception as exc:
                 raise _failure(sender, run.index, exc) from exc
             for receiver, message in routes:
-                delivery = Delivery(message, sent.sources, self._next_id())
+                delivery = Delivery(
+                    message, sent.sources, self._next_id(), sent.begun_by
+                )
                 if isinstance(receiver, FanInEdge):
                     whole = mailbox.collect(receiver, sender, delivery)
                     if whole is not None:

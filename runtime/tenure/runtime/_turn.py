@@ -26,6 +26,7 @@ class Turn:
 
     __slots__ = (
         "at",
+        "begun_by",
         "deliveries",
         "dispatch",
         "head",
@@ -49,6 +50,8 @@ class Turn:
         self.head: Final = head
         # Which of its messages is handled now, from 1.
         self.at = 0
+        # The run whose message has led to that one.
+        self.begun_by = ""
         self.deliveries: Final = deliveries
         self.dispatch: Final = dispatch
         self.router: Final = router

@@ -1,10 +1,13 @@
 """Which messages a type annotation takes, and which types may flow along an edge."""
 
 import collections.abc
+import functools
 import types
 import typing
 from collections.abc import Mapping
-from typing import Any, Final, Literal, TypeVar, Union, get_args, get_origin
+from typing import Any, Final, Literal, TypeVar, Union, cast, get_args, get_origin
+
+Fields = Mapping[str, Any]
 
 NOTHING: Final = (None, type(None), typing.Never, typing.NoReturn)
 """Annotations that say "sends nothing"."""
@@ -14,6 +17,9 @@ _WIDENED: Final[Mapping[Any, tuple[type, ...]]] = {
     complex: (complex, float, int),
 }
 """What type checkers let pass for a number, though no class says so."""
+
+_DATA: Final = frozenset({str, bytes, bool, int, float, list, tuple, dict, set})
+"""Classes of what somebody passes who forgets that a type is asked for."""
 
 _CONTAINERS: Final = frozenset({"builtins", "collections", "collections.abc"})
 """Modules whose generic classes mean by their arguments what they hold."""
@@ -53,6 +59,11 @@ def accepts(annotation: Any, value: object) -> bool:  # noqa: ANN401 - annotatio
     return _is_instance(value, origin) and _elements_fit(origin, annotation, value)
 
 
+def is_annotation(value: object) -> bool:
+    """Say whether `value` may stand for a type: it is not plain data itself."""
+    return type(value) not in _DATA
+
+
 def is_plain(annotation: Any) -> bool:  # noqa: ANN401 - annotations are any object
     """Say whether the class of a value alone decides if `annotation` takes it."""
     return all(
@@ -62,6 +73,7 @@ def is_plain(annotation: Any) -> bool:  # noqa: ANN401 - annotations are any obj
             isinstance(member, type)
             and get_origin(member) is None
             and not _is_protocol(member)
+            and not typing.is_typeddict(member)
         )
         for member in alternatives(annotation)
     )
@@ -98,13 +110,30 @@ def _elements_of_one(annotation: Any) -> tuple[Any, ...]:  # noqa: ANN401
 
 def _is_instance(value: object, kind: Any) -> bool:  # noqa: ANN401 - annotations
     if typing.is_typeddict(kind):
-        return isinstance(value, dict)
+        return isinstance(value, dict) and _fields_fit(kind, cast("Fields", value))
     kinds: Any = _WIDENED.get(kind, kind)
     try:
         return isinstance(value, kinds)
     except TypeError:  # a protocol that is not runtime-checkable, a NewType, …
         supertype = getattr(kind, "__supertype__", None)
         return True if supertype is None else accepts(supertype, value)
+
+
+def _fields_fit(kind: Any, value: Fields) -> bool:  # noqa: ANN401
+    """Say whether a dict has the keys of a `TypedDict`, and values of their types."""
+    required, types_of = _fields_of(kind)
+    return required <= value.keys() and all(
+        accepts(types_of[key], item) for key, item in value.items() if key in types_of
+    )
+
+
+@functools.lru_cache(1024)
+def _fields_of(kind: Any) -> tuple[frozenset[str], Mapping[str, Any]]:  # noqa: ANN401
+    try:
+        types_of = typing.get_type_hints(kind)
+    except NameError:  # of names that exist where it was written only
+        types_of = {}
+    return kind.__required_keys__, types_of
 
 
 def _elements_fit(origin: Any, annotation: Any, value: Any) -> bool:  # noqa: ANN401

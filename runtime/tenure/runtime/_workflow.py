@@ -12,7 +12,8 @@ from tenure.runtime._epoch import RunId
 from tenure.runtime._graph import Graph
 from tenure.runtime._handle import RunHandle
 from tenure.runtime._holding import ConflictPolicy
-from tenure.runtime._instance import NOTHING, Instance
+from tenure.runtime._inputs import NOTHING
+from tenure.runtime._instance import Instance
 from tenure.runtime._keeper import Durability, SaveFailurePolicy
 from tenure.runtime._mailbox import Router
 from tenure.runtime._signature import signature_of
@@ -110,6 +111,8 @@ class Workflow:
 
     def forget(self, key: str) -> bool:
         """Drop the instance of that key and its state, unless a run owns it.
+
+        What a store holds of it stays; `Instance.erase` removes that.
 
         Args:
             key: Key of the instance; the default one only loses its state by a run.
@@ -209,13 +212,14 @@ class Workflow:
     def resume(
         self,
         *,
+        responses: Mapping[str, Any] | None = None,
         on_conflict: ConflictPolicy | None = None,
         deadline: float | None = None,
         **kwargs: Any,  # noqa: ANN401 - handed to executors as they are
     ) -> RunHandle:
         """Go on from the newest checkpoint; see `Instance.resume`."""
         return self._default.resume(
-            on_conflict=on_conflict, deadline=deadline, **kwargs
+            responses=responses, on_conflict=on_conflict, deadline=deadline, **kwargs
         )
 
     async def fork(self, checkpoint_id: str | None, key: str) -> Instance:
@@ -229,6 +233,14 @@ class Workflow:
     async def history(self) -> Sequence[CheckpointInfo]:
         """Return the default instance's checkpoints; see `Instance.history`."""
         return await self._default.history()
+
+    async def prune(self, *, keep: int) -> int:
+        """Remove the default instance's older checkpoints; see `Instance.prune`."""
+        return await self._default.prune(keep=keep)
+
+    def erase(self, *, on_conflict: ConflictPolicy | None = None) -> RunHandle:
+        """Remove all that the default instance holds; see `Instance.erase`."""
+        return self._default.erase(on_conflict=on_conflict)
 
     def cancel_requests(
         self, ids: Iterable[str], *, on_conflict: ConflictPolicy | None = None

@@ -17,11 +17,11 @@ WorkflowError
 │  ├─ IsolationError (TypeError)         a value cannot be copied, hence not isolated
 │  ├─ RunNotFoundError (LookupError)     no run of that id can be attached to
 │  ├─ EventsMissedError (LookupError)    events that were asked for are not kept
-│  ├─ StreamConsumedError                a stream is iterated only once
+│  ├─ StreamConsumedError                a stream has been read to its end
 │  └─ EventLoopError                     the run's event loop is closed, or another one
 ├─ OwnershipLostError                    a successor owns the instance now
 └─ CheckpointError                       a checkpoint cannot be kept or read
-   ├─ CheckpointNotFoundError (LookupError)  there is none of that id
+   ├─ CheckpointNotFoundError (LookupError)  there is none of that id, or none any more
    └─ CheckpointMismatchError               it was taken of another graph
 
 Facts go to the constructor and stay attributes; the sentence is made when it is asked
@@ -101,8 +101,8 @@ class OwnershipLostError(WorkflowError):
 
     Args:
         action: What was refused.
-        epoch: Epoch of the run that asked.
-        owner: Epoch of the owner; 0 if it is not known.
+        epoch: Epoch of the run that asked; 0 if it has none yet.
+        owner: Epoch of the owner; 0 if it is not known, or has none yet.
     """
 
     def __init__(self, action: str, epoch: int, owner: int) -> None:
@@ -112,10 +112,10 @@ class OwnershipLostError(WorkflowError):
         self.owner = owner
 
     def __str__(self) -> str:
+        own = f"epoch {self.epoch}" if self.epoch else "no epoch yet"
         owner = f"epoch {self.owner}" if self.owner else "another run"
         return (
-            f"{self.action} refused: the run has epoch {self.epoch}, and {owner} owns "
-            f"the instance"
+            f"{self.action} refused: the run has {own}, and {owner} owns the instance"
         )
 
 
@@ -137,11 +137,11 @@ class CheckpointError(WorkflowError):
 
 
 class CheckpointNotFoundError(CheckpointError, LookupError):
-    """There is no checkpoint of that id.
+    """There is no checkpoint of that id, any more or ever.
 
     Args:
         instance: The instance.
-        checkpoint_id: What was asked for.
+        checkpoint_id: What was asked for; `(any)` for whichever is the newest.
     """
 
     def __init__(self, instance: str, checkpoint_id: str) -> None:
@@ -150,9 +150,15 @@ class CheckpointNotFoundError(CheckpointError, LookupError):
         self.checkpoint_id = checkpoint_id
 
     def __str__(self) -> str:
+        if self.checkpoint_id == "(any)":
+            return (
+                f"instance {self.instance!r} has no checkpoint: no run has saved one, "
+                f"or they have been erased. Run a message"
+            )
         return (
-            f"instance {self.instance!r} has no checkpoint {self.checkpoint_id!r}; "
-            f"await instance.history() lists them"
+            f"instance {self.instance!r} has no checkpoint {self.checkpoint_id!r}: it "
+            f"may have been pruned or erased; await instance.history() lists what is "
+            f"left"
         )
 
 
@@ -176,5 +182,6 @@ class CheckpointMismatchError(CheckpointError):
         return (
             f"checkpoint {self.checkpoint_id!r} was taken of another graph (signature "
             f"{self.found}, this one is {self.expected}): its executors, types, edges "
-            f"or conditions have changed since"
+            f"or conditions have changed since. Go on with the graph of then, or run a "
+            f"message, which begins with the state and drops what was left undone"
         )

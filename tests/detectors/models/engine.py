@@ -60,7 +60,9 @@ class Run:
     index: int = 0
     inside: bool = False
     executions: list[Execute] = field(default_factory=list)
-    # Checkpoints: the one it follows, and the snapshots taken for the next.
+    # Checkpoints: the newest at its claim, until it has saved one itself; the one that
+    # it follows; and the snapshots taken for the next.
+    found: str | None = None
     parent: str | None = None
     taken: set[str] = field(default_factory=set)
     # Messages: sent and received, each with the superstep of every time.
@@ -82,9 +84,17 @@ class Run:
 
 @dataclass(frozen=True)
 class Telling:
-    """What operations say: engines differ in how much they know."""
+    """What operations say: engines differ in how much they know.
+
+    Attributes:
+        owner: Whether they say who owned the instance.
+        local: Whether that is only what their own process knew of it.
+        previous: Whether a checkpoint says from where its run went back.
+    """
 
     owner: bool = True
+    local: bool = False
+    previous: bool = True
     writes: bool = True
     numbered: bool = True
 
@@ -121,14 +131,26 @@ class Engine:
     def head(self, run: Run) -> dict[str, object]:
         process = run.ref.process
         self.seq[process] = self.seq.get(process, 0) + 1
-        owner = Owner(self.owner.ref.epoch, self.owner.ref.run_id)
         return {
             "run": run.ref,
             "seq": self.seq[process] if self.telling.numbered else None,
-            "owner": owner if self.telling.owner else None,
+            "owner": self.owner_known_to(process),
             # Clocks are skewed beyond all reason: no rule may read them.
             "time": self.random.getrandbits(60),
         }
+
+    def owner_known_to(self, process: str) -> Owner | None:
+        if not self.telling.owner:
+            return None
+        known = [run.ref for run in self.runs]
+        if self.telling.local:
+            known = [ref for ref in known if ref.process == process]
+        return Owner(known[-1].epoch, known[-1].run_id)
+
+    def left_by(self, run: Run) -> str | None:
+        """From where a run goes back that is about to save a checkpoint."""
+        left, run.found = run.found, None
+        return left if self.telling.previous and left != run.parent else None
 
     def tell(self, operation: Operation) -> Operation:
         self.told.append(operation)

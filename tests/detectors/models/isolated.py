@@ -1,6 +1,9 @@
 """An engine that keeps every rule: a ledger per epoch, and a fence that refuses."""
 
+from random import Random
+
 from tenure.instrumentation.operations import (
+    CheckpointRestore,
     CheckpointSave,
     Commit,
     Discard,
@@ -12,7 +15,7 @@ from tenure.instrumentation.operations import (
     WriteSet,
 )
 
-from .engine import Engine, Run
+from .engine import Engine, Run, Telling
 
 MAX_RUNS = 8
 
@@ -20,18 +23,31 @@ MAX_RUNS = 8
 class Isolated(Engine):
     """A ledger per epoch, and a fence that refuses whoever is stale."""
 
+    def __init__(self, random: Random, telling: Telling, *, processes: int) -> None:
+        super().__init__(random, telling, processes=processes)
+        self.saves: list[str] = []
+
     def play(self, steps: int, *, polite: bool) -> None:
         self.claim(policy=False)
         for _ in range(steps):
             if self.random.random() < 0.15 and len(self.runs) < MAX_RUNS:
-                parent = self.owner.parent
-                self.claim(policy=True)
-                self.owner.parent = parent
+                self.succeed()
             else:
                 run = self.owner if polite else self.random.choice(self.runs)
                 self.act(run)
         if self.owner.live:
             self.finish(self.owner)
+
+    def succeed(self) -> None:
+        """Go on from the newest checkpoint, or from an earlier one on purpose."""
+        self.claim(policy=True)
+        if not self.saves:
+            return
+        self.owner.found = self.owner.parent = self.saves[-1]
+        if self.random.random() < 0.4:
+            self.owner.parent = self.random.choice(self.saves)
+        head = self.head(self.owner)
+        self.tell(CheckpointRestore(**head, checkpoint=self.owner.parent))
 
     def act(self, run: Run) -> None:
         if not run.live:
@@ -112,8 +128,10 @@ class Isolated(Engine):
                 parent=run.parent,
                 parts=(("x", run.ref.epoch), ("y", run.ref.epoch)),
                 taken=("x", "y"),
+                previous=self.left_by(run),
             )
         )
+        self.saves.append(checkpoint)
         run.parent = checkpoint
 
     def refuse(self, run: Run) -> None:

@@ -80,6 +80,7 @@ class SharedMap(Engine):
         self.claimed_after[len(self.runs) - 1] = len(self.saves)
         # It goes on from where the one before was, or goes back on purpose.
         earlier = [save.checkpoint for _, _, save, _ in self.saves]
+        self.owner.found = earlier[-1] if earlier else None
         self.owner.parent = before.parent
         if earlier and self.random.random() < 0.5:
             self.owner.parent = self.random.choice(earlier)
@@ -270,6 +271,7 @@ class SharedMap(Engine):
             parent=run.parent,
             parts=tuple((part, one.ref.epoch) for part, one in parts.items()),
             taken=tuple(sorted(run.taken)),
+            previous=self.left_by(run),
         )
         self.tell(operation)
         if len(set(parts.values())) > 1:

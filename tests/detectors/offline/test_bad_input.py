@@ -190,7 +190,6 @@ def test_the_line_of_a_span_in_a_pretty_document_is_known(tmp_path: Path) -> Non
 # Files.
 
 REFUSED = {
-    "empty": (b"", "it is empty"),
     "HTML": (b"\n<!DOCTYPE html><html>", "it is HTML or XML"),
     "zstandard": (
         b"\x28\xb5\x2f\xfd\x00\x00\x00\x00",
@@ -213,7 +212,7 @@ REFUSED = {
         bytes(range(256)),
         "it is neither JSON nor OTLP protobuf, gzipped or not",
     ),
-    "an empty gzip": (gzip.compress(b""), "it is empty"),
+    "JSON that is cut off and no trace": (b'{"user": "m', "it ends too early"),
 }
 
 
@@ -224,10 +223,53 @@ def test_a_file_that_is_no_trace_is_refused_with_a_reason(
     content, reason = REFUSED[name]
     report = checked(tmp_path, lines(clean()), content)
 
-    assert problems(report) == [(0, reason)]
+    assert [each for _, each in problems(report)] == [reason]
     assert [file.name for file in report.refused] == [str(tmp_path / "1.trace")]
     assert report.spans == 2
     assert report.verdict is Verdict.INCONCLUSIVE
+
+
+UNFINISHED = {
+    "nothing": (b"", "it is empty"),
+    "nothing, gzipped": (gzip.compress(b""), "it is empty"),
+    "a line torn before its first span": (
+        b'{"resourceSpans":[{"resource":{"attri',
+        "it ends too early",
+    ),
+    "a line torn in its first span": (
+        lines(story())[: lines(story()).index(b"\n") // 2],
+        "it ends too early",
+    ),
+    "a document torn in its first span": (
+        json.dumps(otlp(story()), indent=2)[:700].encode(),
+        "it ends too early",
+    ),
+    "protobuf torn in its first span": (
+        protobuf(story())[:40],
+        "it ends too early, at byte 40",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNFINISHED)
+def test_a_file_whose_writer_died_before_its_first_span_is_missing_and_not_refused(
+    name: str, tmp_path: Path
+) -> None:
+    content, reason = UNFINISHED[name]
+    report = checked(tmp_path, lines(clean()), content)
+
+    assert [each for _, each in problems(report)] == [reason]
+    assert report.spans == 2
+    assert report.refused == ()
+    assert report.verdict is Verdict.INCONCLUSIVE
+
+
+def test_an_unfinished_file_with_something_else_in_it_is_refused(
+    tmp_path: Path,
+) -> None:
+    report = checked(tmp_path, b'Starting up\n{"resourceSpans":[{"resource":{"attri')
+
+    assert [file.problem_count for file in report.refused] == [2]
 
 
 def test_files_that_cannot_be_opened_are_refused_with_a_reason(tmp_path: Path) -> None:

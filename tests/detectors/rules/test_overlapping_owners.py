@@ -150,3 +150,12 @@ def test_a_second_run_of_the_newer_epoch_overlaps_for_certain_too(scene):
 
     assert [one.certainty for one in found] == [Certainty.CERTAIN]
     assert found[0].culprit.run.run_id == "b"
+
+
+def test_a_claim_that_comes_when_its_successors_are_forgotten_accuses_nobody(scene):
+    for epoch in range(3, 80):
+        scene.claim(epoch, process="q")
+        scene.release(epoch, process="q")
+    scene.feed(Claim(run=scene.run(80, process="r"), seq=1, owner=Owner(80)))
+
+    assert scene.claim(2, process="p") == ()

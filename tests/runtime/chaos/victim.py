@@ -1,11 +1,11 @@
 """Processes that are stopped and killed: started by the tests beside this file.
 
-    victim.py kennel DIRECTORY          forks a victim for each line of its input
-    victim.py pause DIRECTORY STORE     stops itself right before each of its commits
-    victim.py compete DIRECTORY LOG SEED STORE
+    victim.py kennel DIRECTORY              forks a victim for each line of its input
+    victim.py pause DIRECTORY STORE SPANS   stops itself right before its commits
+    victim.py compete DIRECTORY STORE       forks competitors, and buries them
 
 `STORE` is `fenced`, tenure's own, or `unfenced`: a store that looks whether it owns the
-instance and then writes, which the tests have to catch.
+instance and then writes, which the tests have to catch. `SPANS` is a file.
 """
 
 import asyncio
@@ -18,12 +18,17 @@ import sqlite3
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict
-from typing import Any
+from pathlib import Path
+from typing import Any, NoReturn
+
+from exporting import exporting_to  # it lies beside this program
+from opentelemetry import trace
 
 from tenure.instrumentation import add_listener
-from tenure.instrumentation.operations import Operation
+from tenure.instrumentation.operations import Operation, Owner
 from tenure.runtime import (
     Checkpoint,
     CheckpointError,
@@ -70,7 +75,7 @@ class UnfencedStore(SqliteStore):
         state: Mapping[str, Any],
         *,
         final: bool = False,
-    ) -> Awaitable[None]:
+    ) -> Awaitable[Owner]:
         body = _bodies.body_of(checkpoint, state, None)
         until = None if final else time.time() + self.lease
 
@@ -82,8 +87,12 @@ class UnfencedStore(SqliteStore):
             if epoch != checkpoint.epoch or (valid or 0) < time.time():
                 raise OwnershipLostError("commit", checkpoint.epoch, epoch)
 
-        def write(base: sqlite3.Connection) -> None:
+        def write(base: sqlite3.Connection) -> Owner:
             base.execute("BEGIN IMMEDIATE")
+            owner = base.execute(
+                "SELECT epoch, run_id FROM tenure_instance WHERE instance = ?",
+                (instance,),
+            ).fetchone()
             base.execute(
                 "UPDATE tenure_instance SET position = position + 1, head = ?, "
                 "until = ? WHERE instance = ?",
@@ -106,10 +115,11 @@ class UnfencedStore(SqliteStore):
                 ),
             )
             base.execute("COMMIT")
+            return Owner(*owner)
 
-        async def both() -> None:
+        async def both() -> Owner:
             await self._ask(instance, look)
-            await self._ask(instance, write)
+            return await self._ask(instance, write)
 
         return both()
 
@@ -207,11 +217,13 @@ def stopping(kind: type[SqliteStore]) -> Any:
     return Stopping
 
 
-def pause(directory: str, kind: str) -> None:
+def pause(directory: str, kind: str, spans: str) -> None:
     """For each line, an instance and a number, run it and stop before that commit.
 
     Answers with what became of the commit, after somebody has let it go on.
     """
+    provider = exporting_to(spans)
+    trace.set_tracer_provider(provider)
 
     async def go() -> None:
         store = stopping(STORES[kind])(directory, lease=60)
@@ -229,6 +241,7 @@ def pause(directory: str, kind: str) -> None:
             workflow.forget(key)
 
     asyncio.run(go())
+    provider.shutdown()
 
 
 # Many against each other.
@@ -244,16 +257,42 @@ def _write_down(file: int) -> Callable[[Operation], None]:
     return write
 
 
-def compete(directory: str, log: str, seed: str, kind: str) -> None:
+def compete(directory: str, kind: str) -> None:
+    """Fork competitors, and bury the dead.
+
+    For `spawn NUMBER` it answers with the process's number, for `reap PID` with the
+    exit status. The modules are loaded once, so that who is killed is soon replaced.
+    """
+    alive: set[int] = set()
+    for line in sys.stdin:
+        verb, number = line.split()
+        if verb == "spawn":
+            parent = os.getpid()
+            pid = os.fork()
+            if not pid:
+                _compete(Path(directory), number, kind, parent)
+            alive.add(pid)
+            answer(pid)
+        else:
+            _, status = os.waitpid(int(number), 0)
+            alive.discard(int(number))
+            answer(os.waitstatus_to_exitcode(status))
+    for pid in alive:
+        os.kill(pid, signal.SIGKILL)
+
+
+def _compete(directory: Path, number: str, kind: str, parent: int) -> NoReturn:
     """Run on one instance, again and again, whoever else does."""
-    chance = random.Random(seed)
+    chance = random.Random(f"{kind}{number}")
+    log = directory / f"{number}.told.jsonl"
     file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     add_listener(_write_down(file))
+    trace.set_tracer_provider(exporting_to(directory / f"{number}.spans.jsonl"))
 
     async def go() -> None:
         store = STORES[kind](directory, lease=LEASE)
         workflow = drawn(store)
-        while True:
+        while os.getppid() == parent:
             steps = chance.randint(1, 15)
             policy: Any = chance.choice(["supersede", "supersede", "reject", "wait"])
             try:
@@ -265,10 +304,15 @@ def compete(directory: str, log: str, seed: str, kind: str) -> None:
                 await asyncio.sleep(chance.random() / 100)
             except CheckpointError as exc:
                 # Somebody was stopped inside a transaction, for longer than we wait.
-                if "locked" not in str(exc):
+                if not isinstance(exc.__cause__, sqlite3.OperationalError):
                     raise
 
-    asyncio.run(go())
+    try:
+        asyncio.run(go())
+    except BaseException:  # noqa: BLE001 - a fork must not go on as its parent
+        traceback.print_exc()
+        os._exit(1)
+    os._exit(0)
 
 
 if __name__ == "__main__":

@@ -277,4 +277,4 @@ async def test_a_cancellation_is_told_whatever_is_kept(
     assert release.outcome is Outcome.CANCELLED
     if store_if_any is not None:
         checkpoint, _ = await store_if_any.load("chain/default")
-        assert list(checkpoint.standing.messages) == [("one", "a")]
+        assert list(checkpoint.standing.messages) == [("one", "a", release.run.run_id)]

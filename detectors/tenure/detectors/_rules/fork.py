@@ -3,6 +3,9 @@
 A run that goes back to an earlier checkpoint on purpose branches too, and is no
 anomaly: the branch that it leaves was saved before it claimed. So two children of one
 parent are certain only if the older run saved when it had lost the instance already.
+
+That the newer run has restored the parent says nothing: whoever takes over from a
+paused owner does so too. What tells the two apart is what its claim had found.
 """
 
 from tenure.detectors._history import History
@@ -16,8 +19,8 @@ from tenure.instrumentation.operations import CheckpointSave
 def fork(operation: CheckpointSave, history: History) -> tuple[Finding, ...]:
     """Judge a saved checkpoint by its parent's other child, and by the owner."""
     sibling = None
-    if operation.parent is not None and history.children is not None:
-        sibling = history.children.get(operation.parent)
+    if operation.parent is not None and history.lineage is not None:
+        sibling = history.lineage.child_of(operation.parent)
     found: tuple[Finding, ...] = ()
     if sibling is not None and sibling.run.run_id != operation.run.run_id:
         found = _branched(operation, sibling, history)
@@ -58,7 +61,7 @@ def _branched(
     if older.run.epoch > newer.run.epoch:
         older, newer = newer, older
     missing = _doubt(older, newer, history)
-    if missing is None:
+    if missing is None or (missing and _left_behind(older, newer, history)):
         return ()
     return (
         report(
@@ -93,3 +96,12 @@ def _doubt(
     if older.run.process != newer.run.process:
         return (f"the order of processes {older.run.process} and {newer.run.process}",)
     return (f"the claim of epoch {newer.run.epoch}",)
+
+
+def _left_behind(
+    older: CheckpointSave, newer: CheckpointSave, history: History
+) -> bool:
+    """Say whether the newer run's claim had found what the older one saved."""
+    if older.run.epoch >= newer.run.epoch or history.lineage is None:
+        return False
+    return history.lineage.reaches(older, newer.previous)

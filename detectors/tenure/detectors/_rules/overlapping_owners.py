@@ -19,6 +19,9 @@ def overlapping_owners(operation: Claim, history: History) -> tuple[Finding, ...
     The one above matters only where a claim arrives late.
     """
     epoch, tenures = operation.run.epoch, history.tenures
+    if history.has_forgotten(epoch):
+        # Of the next epoch nothing is known any more, and only its claim could accuse.
+        return ()
     lower = max((known for known in tenures if known < epoch), default=None)
     upper = min((known for known in tenures if known > epoch), default=None)
     found: tuple[Finding, ...] = ()

@@ -1,11 +1,13 @@
 """Trace files in, a report out: the detector's rules over what was recorded.
 
-Files of any size are read in constant memory, one span at a time. What cannot be read
+Files of any size are read in constant memory, one span at a time, and several of them
+side by side, as the recording of one story that they are. What cannot be read
 is counted and named; it never hides what can, and nothing is called clean over it.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final, final
 
@@ -13,6 +15,7 @@ from tenure.detectors._lift import Lifted, lift
 from tenure.detectors.detector import Detector
 from tenure.detectors.findings import Finding
 from tenure.detectors.offline._gallery import Gallery, Place
+from tenure.detectors.offline.merging import side_by_side
 from tenure.detectors.offline.outcome import (
     FileReport,
     Report,
@@ -20,7 +23,7 @@ from tenure.detectors.offline.outcome import (
     Unreadable,
     by_severity,
 )
-from tenure.detectors.offline.reading import Source
+from tenure.detectors.offline.reading import STDIN, Source, size_of
 from tenure.detectors.offline.recognise import (
     HEAD,
     Encoding,
@@ -34,6 +37,9 @@ from tenure.instrumentation import semconv
 
 MAX_SIGHTINGS: Final = 10_000
 """How many findings a report holds; all are counted."""
+
+GLANCE: Final = 1 << 20
+"""In how many bytes of a file its first span is looked for, to know when it begins."""
 
 DROPPED: Final = "set of attributes, which the exporter says it cut"
 """What a span lacks whose exporter dropped attributes: any may have been the proof."""
@@ -66,8 +72,7 @@ def check(
         The report. A file that cannot be read is part of it, not an error.
     """
     checking = _Check(detector, limits or Limits(), on_progress)
-    files = tuple(checking.file(path) for path in paths)
-    return checking.report(files)
+    return checking.report(checking.files(tuple(paths)))
 
 
 def read_spans(source: Source, limits: Limits) -> Iterator[Found | Problem]:
@@ -90,12 +95,16 @@ def read_spans(source: Source, limits: Limits) -> Iterator[Found | Problem]:
             yield from ProtobufReader(source, limits, encoding)
     except UnrecognisedError as error:
         if source.problem is None:
-            yield Problem(source.name, 0, error.reason)
+            yield Problem(source.name, 0, error.reason, unfinished=error.empty)
     except ImportError as error:
         reason = f"{error.name} is not installed; run pip install 'tenure[offline]'"
         yield Problem(source.name, 0, reason)
     if source.problem is not None:
         yield Problem(source.name, 0, source.problem)
+
+
+class _EnoughError(Exception):
+    """Enough has been read."""
 
 
 class _Tally:
@@ -110,9 +119,11 @@ class _Tally:
         self._unreadable: Final[dict[str, Unreadable]] = {}
         self._problems: Final[list[Problem]] = []
         self._problem_count = 0
+        self._unfinished = True
 
     def problem(self, problem: Problem) -> None:
         self._problem_count += 1
+        self._unfinished = self._unfinished and problem.unfinished
         if len(self._problems) < self._most:
             self._problems.append(problem)
 
@@ -133,6 +144,7 @@ class _Tally:
             unreadable=tuple(self._unreadable.values()),
             problems=tuple(self._problems),
             problem_count=self._problem_count,
+            unfinished=bool(self._problem_count) and self._unfinished,
         )
 
 
@@ -150,28 +162,45 @@ class _Check:
         self._sightings: Final[list[Sighting]] = []
         self._counts: Final[Counter[str]] = Counter()
 
-    def file(self, path: str) -> FileReport:
-        """Read one file to its end."""
-        report = self._read(path)
-        for lost in report.lost:
-            self._detector.doubt(lost)
-        return report
+    def files(self, paths: Sequence[str]) -> tuple[FileReport, ...]:
+        """Read files to their ends."""
+        names = ["standard input" if path == STDIN else path for path in paths]
+        tallies = [_Tally(name, self._limits) for name in names]
+        for place, found in side_by_side(paths, self._read, self._begins):
+            if isinstance(found, Problem):
+                tallies[place].problem(found)
+            else:
+                self._span(found, tallies[place], names[place])
+        reports = tuple(tally.report() for tally in tallies)
+        for report in reports:
+            for lost in report.lost:
+                self._detector.doubt(lost)
+        return reports
 
-    def _read(self, path: str) -> FileReport:
+    def _read(self, path: str) -> Iterator[Found | Problem]:
         progress = self._on_progress
-        tally = _Tally("standard input" if path == "-" else path, self._limits)
         try:
             with Source(
                 path, None if progress is None else lambda read: progress(path, read)
             ) as source:
-                for found in read_spans(source, self._limits):
-                    if isinstance(found, Problem):
-                        tally.problem(found)
-                    else:
-                        self._span(found, tally, source.name)
+                yield from read_spans(source, self._limits)
         except OSError as error:
-            tally.problem(Problem(path, 0, f"{error.strerror or error}"))
-        return tally.report()
+            yield Problem(path, 0, f"{error.strerror or error}")
+
+    def _begins(self, path: str) -> int:
+        """Return when the first span of a file ended; 0 if that is not soon known."""
+        if size_of(path) is None:
+            return 0  # a pipe can be read once only
+
+        def enough(read: int) -> None:
+            if read > GLANCE:
+                raise _EnoughError
+
+        with suppress(OSError, _EnoughError), Source(path, enough) as source:
+            for found in read_spans(source, self._limits):
+                if isinstance(found, Found):
+                    return found.span.end
+        return 0
 
     def _span(self, found: Found, tally: _Tally, file: str) -> None:
         span = found.span

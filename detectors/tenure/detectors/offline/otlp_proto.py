@@ -23,7 +23,7 @@ from tenure.detectors.offline.spans import (
     is_known,
     put,
 )
-from tenure.detectors.offline.text import BrokenError, Limits
+from tenure.detectors.offline.text import BrokenError, Limits, TornError
 
 
 @final
@@ -53,10 +53,14 @@ class ProtobufReader:
                 except BrokenError as error:
                     if end is None:
                         raise
-                    yield Problem(self._name, 0, error.reason)
+                    yield self._problem(error)
                     wire.skip(end - wire.at)  # the next message may be whole
         except BrokenError as error:
-            yield Problem(self._name, 0, error.reason)
+            yield self._problem(error)
+
+    def _problem(self, error: BrokenError) -> Problem:
+        torn = isinstance(error, TornError)
+        return Problem(self._name, 0, error.reason, unfinished=torn)
 
     def _size(self) -> int | None:
         if self._encoding is Encoding.FRAMED_PROTOBUF:
@@ -192,7 +196,7 @@ class _Wire:
 
     def _early(self) -> BrokenError:
         end = self.at + len(self._ahead) - self._pos
-        return BrokenError(f"it ends too early, at byte {end}", 0)
+        return TornError(0, f", at byte {end}")
 
 
 _VARINT: Final = 0

@@ -63,6 +63,8 @@ class FileReport:
         unreadable: Spans of tenure that could not be read, by what they lack.
         problems: The first places that could not be read.
         problem_count: How many there are.
+        unfinished: Whether all that could not be read was never written: it is empty,
+            or breaks off. So does the file of a process that was killed.
     """
 
     name: str
@@ -72,6 +74,7 @@ class FileReport:
     unreadable: tuple[Unreadable, ...] = ()
     problems: tuple[Problem, ...] = ()
     problem_count: int = 0
+    unfinished: bool = False
 
     @property
     def unreadable_count(self) -> int:
@@ -105,8 +108,8 @@ class FileReport:
 
     @property
     def refused(self) -> bool:
-        """Whether nothing at all could be read."""
-        return self.problem_count > 0 and self.spans == 0
+        """Whether something is there, and nothing at all of it could be read."""
+        return self.problem_count > 0 and self.spans == 0 and not self.unfinished
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as plain data that JSON can hold."""
@@ -237,7 +240,7 @@ class Report:
 
     @property
     def refused(self) -> tuple[FileReport, ...]:
-        """Files of which nothing at all could be read."""
+        """Files in which something is there that could not be read at all."""
         return tuple(file for file in self.files if file.refused)
 
     @property

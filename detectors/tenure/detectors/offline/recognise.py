@@ -31,11 +31,13 @@ class UnrecognisedError(Exception):
 
     Args:
         reason: What it seems to be, as a clause.
+        empty: Whether there is nothing at all.
     """
 
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
+    def __init__(self, reason: str, *, empty: bool = False) -> None:
+        super().__init__(reason, empty)
         self.reason = reason
+        self.empty = empty
 
 
 def recognise(head: bytes) -> Encoding:
@@ -69,7 +71,7 @@ def recognise(head: bytes) -> Encoding:
 
 def _refuse(head: bytes) -> None:
     if not head:
-        raise UnrecognisedError("it is empty")
+        raise UnrecognisedError("it is empty", empty=True)
     for magic, reason in _REFUSED:
         if head.startswith(magic):
             raise UnrecognisedError(reason)

@@ -73,11 +73,14 @@ class Problem:
         file: In which file.
         line: In which line, from 1; 0 where there is none.
         reason: Why, as a clause.
+        unfinished: Whether what is missing was never written: nothing is there, or a
+            trace breaks off.
     """
 
     file: str
     line: int
     reason: str
+    unfinished: bool = False
 
     @property
     def where(self) -> str:

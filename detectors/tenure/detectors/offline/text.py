@@ -39,6 +39,18 @@ class BrokenError(Exception):
         self.line = line
 
 
+class TornError(BrokenError):
+    """A value ends too early: whoever wrote it did not finish.
+
+    Args:
+        line: In which line.
+        where: Where in it, as the end of a clause.
+    """
+
+    def __init__(self, line: int, where: str = "") -> None:
+        super().__init__(f"it ends too early{where}", line)
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """How much is held in memory, and how much is reported.

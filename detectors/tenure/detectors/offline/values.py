@@ -15,7 +15,7 @@ from tenure.detectors.offline import jaeger, otlp_json
 from tenure.detectors.offline.otlp_json import Json
 from tenure.detectors.offline.reading import Source
 from tenure.detectors.offline.spans import Found, Problem
-from tenure.detectors.offline.text import BrokenError, Limits, Text
+from tenure.detectors.offline.text import BrokenError, Limits, Text, TornError
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +68,17 @@ class JsonReader:
             try:
                 yield from self._top()
             except BrokenError as error:
-                yield Problem(self._name, error.line, error.reason)
+                yield self._problem(error)
                 text.leave()
                 continue
             reason = self._lacking()
             if reason:
                 yield Problem(self._name, line, reason)
+
+    def _problem(self, error: BrokenError) -> Problem:
+        # Whatever else breaks off may never have been a trace.
+        torn = isinstance(error, TornError) and (self._value.known or self._value.spans)
+        return Problem(self._name, error.line, error.reason, unfinished=torn)
 
     def _top(self) -> Iterator[Found | Problem]:
         start = self._peek()
@@ -217,7 +222,7 @@ class JsonReader:
             if text.pos < len(text.buffer):
                 return text.buffer[text.pos]
             if not text.more():
-                raise BrokenError("it ends too early", text.line)
+                raise TornError(text.line)
 
     def _decode(self) -> object:
         """Read the next value as a whole."""
@@ -251,7 +256,7 @@ class JsonReader:
         line = text.line + text.buffer.count("\n", text.pos, error.pos)
         unterminated = error.msg.startswith("Unterminated string")
         if unterminated or not text.buffer[error.pos :].strip():
-            return BrokenError("it ends too early", line)
+            return TornError(line)
         clause = error.msg.removesuffix(" at").lower()
         return BrokenError(
             f"it is not JSON: {clause} at column {text.column(error.pos)}", line

@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
+import msgspec
+
 from tenure.runtime._checkpoint import (
     Checkpoint,
     CheckpointKind,
@@ -18,7 +20,7 @@ from tenure.runtime._checkpoint import (
 from tenure.runtime._codec import decode, lower, pack
 from tenure.runtime._epoch import Epoch, RunId
 from tenure.runtime._types import describe
-from tenure.runtime.errors import CheckpointError
+from tenure.runtime.errors import CheckpointError, StateTypeError
 
 FORMAT: Final = 1
 """Version of what is written here."""
@@ -126,6 +128,51 @@ def checkpoint_of(
         raise CheckpointError(f"{name} cannot be read", reason) from exc
 
 
+def joined(changes: Sequence[bytes], position: int) -> bytes:
+    """Return the whole state that changes lead to, for the newest of them to hold.
+
+    Values stay the bytes that they are: nothing is built, so no type has to be known.
+
+    Args:
+        changes: As in `checkpoint_of`.
+        position: That of the newest, for the error.
+
+    Raises:
+        CheckpointError: They cannot be read.
+    """
+    try:
+        whole = _read_whole(changes[-1])
+        for change in map(_read_part, reversed(changes[:-1])):
+            whole.state.update(change.writes)
+            for key in change.deleted:
+                whole.state.pop(key, None)
+            whole.changed, whole.deleted = list(change.writes), change.deleted
+        return pack(whole, "state")
+    except (msgspec.MsgspecError, StateTypeError) as exc:
+        raise CheckpointError(
+            f"the checkpoint at position {position} cannot be made whole", str(exc)
+        ) from exc
+
+
+class _Whole(msgspec.Struct):
+    """A change that holds the whole state, its values as they are."""
+
+    state: dict[str, msgspec.Raw]
+    changed: list[str]
+    deleted: list[str]
+
+
+class _Part(msgspec.Struct):
+    """A change that holds what changed only, its values as they are."""
+
+    writes: dict[str, msgspec.Raw]
+    deleted: list[str]
+
+
+_read_whole: Final = msgspec.msgpack.Decoder(_Whole).decode
+_read_part: Final = msgspec.msgpack.Decoder(_Part).decode
+
+
 def _state(values: Mapping[str, Any]) -> dict[str, Any]:
     return {key: lower(value, f"state key {key!r}") for key, value in values.items()}
 
@@ -140,8 +187,8 @@ def _standing(checkpoint: Checkpoint) -> bytes:
     }
     if standing.messages:
         parts["messages"] = [
-            [target, lower(message, f"message for {target!r}")]
-            for target, message in standing.messages
+            [target, lower(message, f"message for {target!r}"), begun_by]
+            for target, message, begun_by in standing.messages
         ]
     if standing.answers:
         parts["answers"] = [
@@ -150,8 +197,8 @@ def _standing(checkpoint: Checkpoint) -> bytes:
         ]
     if standing.fan_ins:
         parts["fan_ins"] = [
-            [edge, source, lower(message, f"message of {source!r}")]
-            for edge, source, message in standing.fan_ins
+            [edge, source, lower(message, f"message of {source!r}"), begun_by]
+            for edge, source, message, begun_by in standing.fan_ins
         ]
     if standing.requests:
         parts["requests"] = [_request(one) for one in standing.requests]
@@ -167,7 +214,7 @@ def _request(one: PendingRequest) -> list[Any]:
     wanted = one.response_type
     name = wanted if isinstance(wanted, str) else describe(wanted)
     data = lower(one.data, f"request of {one.executor_id!r}")
-    return [one.request_id, one.executor_id, data, name]
+    return [one.request_id, one.executor_id, data, name, one.begun_by]
 
 
 def _assembled(
@@ -200,9 +247,9 @@ def _assembled(
         writes=writes,
         deleted=newest["deleted"],
         standing=Standing(
-            [(target, message) for target, message in parts.get("messages", ())],
+            [(target, one, by) for target, one, by in parts.get("messages", ())],
             [(target, one, answer) for target, one, answer in parts.get("answers", ())],
-            [(edge, one, message) for edge, one, message in parts.get("fan_ins", ())],
+            [(edge, of, one, by) for edge, of, one, by in parts.get("fan_ins", ())],
             [PendingRequest(*one) for one in parts.get("requests", ())],
             parts.get("snapshots", {}),
         ),

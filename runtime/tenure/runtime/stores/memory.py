@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
+from tenure.instrumentation.operations import Owner
 from tenure.runtime._answers import Known
 from tenure.runtime._checkpoint import (
     Checkpoint,
@@ -25,10 +26,13 @@ from tenure.runtime.errors import (
     OwnershipLostError,
     StateTypeError,
 )
+from tenure.runtime.stores._retention import PRUNE_EVERY, check_keep
 
 FULL_EVERY: Final = 50
 """How many checkpoints may follow one that holds the whole state."""
 
+KEEP: Final = 100
+"""How many checkpoints of an instance are kept, if nobody says otherwise."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -55,6 +59,34 @@ class _Kept:
     checkpoints: dict[str, Checkpoint] = field(default_factory=dict[str, Checkpoint])
     full: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
 
+    def state_at(self, checkpoint: Checkpoint) -> dict[str, Any]:
+        """Return the whole state at a checkpoint that is kept."""
+        chain = [checkpoint]
+        while chain[-1].checkpoint_id not in self.full:
+            parent = chain[-1].parent_id
+            assert parent is not None  # a checkpoint without a parent is whole
+            chain.append(self.checkpoints[parent])
+        state = dict(self.full[chain.pop().checkpoint_id])
+        for one in reversed(chain):
+            state.update(one.writes)
+            for key in one.deleted:
+                state.pop(key, None)
+        return state
+
+    def prune(self, keep: int) -> int:
+        """Keep the newest checkpoints only, the oldest of them whole."""
+        line = list(self.checkpoints)
+        gone, kept = line[:-keep], line[-keep:]
+        if not gone:
+            return 0
+        # Only a child of the checkpoint before it is not whole, so the others can be
+        # read as before.
+        self.full[kept[0]] = self.state_at(self.checkpoints[kept[0]])
+        for one in gone:
+            del self.checkpoints[one]
+            self.full.pop(one, None)
+        return len(gone)
+
 
 def _alone(
     method: "Callable[Concatenate[MemoryStore, P], R]",
@@ -77,13 +109,17 @@ class MemoryStore:
 
     Args:
         lease: Seconds of silence after which an owner may be taken for dead.
+        keep: How many of an instance's newest checkpoints are kept at least; all if
+            `None`. Older ones go now and then, so that there are never many more.
     """
 
-    def __init__(self, *, lease: float = 30.0) -> None:
+    def __init__(self, *, lease: float = 30.0, keep: int | None = KEEP) -> None:
         if not lease >= 0:
             raise ValueError(f"lease={lease}: pass seconds")
+        check_keep(keep)
         self.id: Final = secrets.token_hex(4)
         self.lease: Final = lease
+        self.keep: Final = keep
         # Held by every method that looks or changes: none of them awaits anything.
         self.lock: Final = threading.RLock()
         self._instances: Final[dict[str, _Kept]] = {}
@@ -121,7 +157,7 @@ class MemoryStore:
         state: Mapping[str, Any],
         *,
         final: bool = False,
-    ) -> Awaitable[None]:
+    ) -> Awaitable[Owner]:
         """See `Store.commit`."""
         kept = self._instances.setdefault(instance, _Kept())
         if (kept.epoch, kept.run_id, kept.position + 1) != (
@@ -141,7 +177,9 @@ class MemoryStore:
         kept.position = checkpoint.position
         kept.head = checkpoint.checkpoint_id
         kept.heard = None if final else time.monotonic()
-        return Known(None)
+        if self.keep is not None and len(kept.checkpoints) >= self.keep + PRUNE_EVERY:
+            kept.prune(self.keep)
+        return Known(Owner(kept.epoch, kept.run_id))
 
     @_alone
     def extend(
@@ -164,25 +202,32 @@ class MemoryStore:
         found = None if wanted is None else kept.checkpoints.get(wanted)
         if found is None:
             raise CheckpointNotFoundError(instance, checkpoint_id or "(any)")
-        chain = [found]
-        while chain[-1].checkpoint_id not in kept.full:
-            parent = chain[-1].parent_id
-            assert parent is not None  # a checkpoint without a parent is whole
-            chain.append(kept.checkpoints[parent])
-        state = dict(kept.full[chain.pop().checkpoint_id])
-        for checkpoint in reversed(chain):
-            state.update(checkpoint.writes)
-            for key in checkpoint.deleted:
-                state.pop(key, None)
         what = f"checkpoint {found.checkpoint_id}"
         own = replace(_own(found), writes=isolate(dict(found.writes), what))
-        return Known((own, isolate(state, what)))
+        return Known((own, isolate(kept.state_at(found), what)))
 
     @_alone
     def history(self, instance: str) -> Awaitable[Sequence[CheckpointInfo]]:
         """See `Store.history`."""
         kept = self._instances.get(instance, _Kept())
         return Known([info_of(one) for one in reversed(kept.checkpoints.values())])
+
+    @_alone
+    def prune(self, instance: str, keep: int) -> Awaitable[int]:
+        """See `Store.prune`."""
+        check_keep(keep)
+        kept = self._instances.get(instance, _Kept())
+        return Known(kept.prune(keep))
+
+    @_alone
+    def erase(self, instance: str, run_id: RunId, epoch: Epoch) -> Awaitable[None]:
+        """See `Store.erase`."""
+        kept = self._instances.get(instance, _Kept())
+        if (kept.epoch, kept.run_id) != (epoch, run_id):
+            raise OwnershipLostError("erase", epoch, kept.epoch)
+        kept.checkpoints, kept.full = {}, {}
+        kept.head, kept.since_full, kept.heard = None, FULL_EVERY, None
+        return Known(None)
 
     def check(self, value: object, what: str) -> None:
         """See `Store.check`: everything that can be isolated can be kept."""

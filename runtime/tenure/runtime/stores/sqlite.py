@@ -17,14 +17,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
+from anyio import sleep
+
+from tenure.instrumentation.operations import Owner
 from tenure.runtime._answers import Inline, LaterError, Worker
-from tenure.runtime._checkpoint import (
-    Checkpoint,
-    CheckpointInfo,
-    Claimed,
-    Held,
-    position_in,
-)
+from tenure.runtime._checkpoint import Checkpoint, CheckpointInfo, Claimed, Held
 from tenure.runtime._codec import check_value
 from tenure.runtime._endings import watch_endings
 from tenure.runtime._epoch import Epoch, RunId
@@ -33,10 +30,11 @@ from tenure.runtime.errors import (
     CheckpointNotFoundError,
     OwnershipLostError,
 )
-from tenure.runtime.stores._bodies import Body, Chain, body_of, checkpoint_of
+from tenure.runtime.stores._bodies import Body, Chain, body_of
 from tenure.runtime.stores._files import (
     LockedError,
     OpenFiles,
+    Snapshot,
     Transaction,
     file_id,
     finish,
@@ -44,15 +42,22 @@ from tenure.runtime.stores._files import (
     path_of,
 )
 from tenure.runtime.stores._owners import expect, held_by_another, refuse_overtaken
+from tenure.runtime.stores._pruning import (
+    give_back,
+    remove_all,
+    remove_some,
+    remove_step,
+    scrub,
+)
+from tenure.runtime.stores._reading import read_checkpoint
+from tenure.runtime.stores._retention import check_keep, is_due, oldest_kept
 from tenure.runtime.stores._statements import (
     CLAIM,
     EXTEND,
     FENCE,
-    FIND,
     HISTORY,
     KEEP,
     ROW,
-    SEARCH,
 )
 
 _CHAINS: Final = 10_000
@@ -82,6 +87,8 @@ class SqliteStore:
         blocking: Whether the event loop waits for the disk, instead of a thread that
             does so on its behalf: a tenth of a millisecond less for each superstep, in
             which the loop does nothing else. For scripts and batch jobs, not servers.
+        keep: How many of an instance's newest checkpoints are kept at least; all by
+            default. Older ones go now and then, so that there are never many more.
     """
 
     def __init__(
@@ -91,14 +98,17 @@ class SqliteStore:
         lease: float = 30.0,
         patience: float = 5.0,
         blocking: bool = False,
+        keep: int | None = None,
     ) -> None:
         if not (lease >= 0 and patience >= 0):
             raise ValueError(f"lease={lease}, patience={patience}: pass seconds")
+        check_keep(keep)
         # Wherever the process goes later.
         self._directory: Final = Path(directory).absolute()
         self._directory.mkdir(parents=True, exist_ok=True)
         self.id: Final = identity(self._directory / "store-id")
         self.lease: Final = lease
+        self.keep: Final = keep
         self._patience: Final = patience
         self._blocking: Final = blocking
         self._process = os.getpid()
@@ -162,14 +172,16 @@ class SqliteStore:
         state: Mapping[str, Any],
         *,
         final: bool = False,
-    ) -> Awaitable[None]:
+    ) -> Awaitable[Owner]:
         """See `Store.commit`."""
         body = body_of(checkpoint, state, self._chains.get(instance))
         until = None if final else time.time() + self.lease
         fence = _fence(instance, checkpoint, body, until)
         kept = _kept(checkpoint, body)
+        size = len(body.change) + len(body.standing)
+        keep = self.keep if is_due(checkpoint.position, size) else None
 
-        def commit(base: sqlite3.Connection) -> None:
+        def commit(base: sqlite3.Connection) -> Owner:
             if not self._files.is_there(instance):
                 reason = "it was removed or replaced while it was in use"
                 raise CheckpointError(
@@ -177,10 +189,13 @@ class SqliteStore:
                 )
             with Transaction(base):
                 if base.execute(FENCE, fence).rowcount != 1:
-                    owner = _epoch(base, instance)
-                    raise OwnershipLostError("commit", checkpoint.epoch, owner)
+                    epoch = _epoch(base, instance)
+                    raise OwnershipLostError("commit", checkpoint.epoch, epoch)
                 base.execute(KEEP, kept)
+                if keep is not None:
+                    remove_some(base, oldest_kept(checkpoint.position, keep))
             self._note(instance, body.chain)
+            return Owner(checkpoint.epoch, checkpoint.run_id)  # so the fence has found
 
         return self._ask(instance, commit)
 
@@ -207,19 +222,8 @@ class SqliteStore:
         """See `Store.load`."""
 
         def load(base: sqlite3.Connection) -> tuple[Checkpoint, dict[str, Any]]:
-            wanted = checkpoint_id
-            if wanted is None:
-                row = base.execute(ROW, (instance,)).fetchone()
-                wanted = None if row is None else row[6]
-            found = None if wanted is None else _found(base, wanted)
-            if found is None:
-                if wanted is not None and checkpoint_id is None:
-                    raise CheckpointError(
-                        f"checkpoint {wanted!r} of {instance!r} cannot be read",
-                        "it is the newest one, and it is not there",
-                    )
-                raise CheckpointNotFoundError(instance, wanted or "(any)")
-            return _assembled(base, found)
+            with Snapshot(base):
+                return read_checkpoint(base, instance, checkpoint_id)
 
         def nothing() -> tuple[Checkpoint, dict[str, Any]]:
             raise CheckpointNotFoundError(instance, checkpoint_id or "(any)")
@@ -236,6 +240,52 @@ class SqliteStore:
             ]
 
         return self._look(instance, history, list)
+
+    async def prune(self, instance: str, keep: int) -> int:
+        """See `Store.prune`.
+
+        What it frees goes back to the file system if what is left is small, and is used
+        again otherwise. Between two steps it leaves the file to others for as long as
+        it has kept them waiting: SQLite's locks are not fair.
+        """
+        check_keep(keep)
+
+        def newest(base: sqlite3.Connection) -> int:
+            row = base.execute(ROW, (instance,)).fetchone()
+            return 0 if row is None else row[5]
+
+        def step(base: sqlite3.Connection) -> int:
+            return remove_step(base, kept)
+
+        position = await self._look(instance, newest, int)
+        if not position:
+            return 0
+        kept = oldest_kept(position, keep)
+        removed, began = 0, time.monotonic()
+        while more := await self._ask(instance, step):
+            removed += more
+            await sleep(time.monotonic() - began)
+            began = time.monotonic()
+        await self._ask(instance, lambda base: give_back(base, self._files.patience))
+        return removed
+
+    async def erase(self, instance: str, run_id: RunId, epoch: Epoch) -> None:
+        """See `Store.erase`. Nothing of it is left in the file, nor in its log."""
+
+        def remove(base: sqlite3.Connection) -> None:
+            if not remove_all(base, instance, run_id, epoch):
+                raise OwnershipLostError("erase", epoch, _epoch(base, instance))
+
+        await self._ask(instance, remove)
+        until = time.monotonic() + self._patience
+        while not await self._ask(instance, scrub):
+            if time.monotonic() > until:
+                raise CheckpointError(
+                    f"what {instance!r} held is removed, but bytes of it are still in "
+                    f"its file",
+                    "somebody keeps reading the file; erase again",
+                )
+            await sleep(_HASTE)
 
     def check(self, value: object, what: str) -> None:
         """See `Store.check`."""
@@ -372,40 +422,3 @@ def _kept(checkpoint: Checkpoint, body: Body) -> tuple[Any, ...]:
         body.change,
         body.standing,
     )
-
-
-def _found(base: sqlite3.Connection, checkpoint_id: str) -> Sequence[Any] | None:
-    """Return the row of a checkpoint, at the place that its id says if it says one."""
-    place = position_in(checkpoint_id)
-    row: Sequence[Any] | None = base.execute(FIND, (place, checkpoint_id)).fetchone()
-    if row is None:
-        row = base.execute(SEARCH, (checkpoint_id,)).fetchone()
-    return row
-
-
-def _assembled(
-    base: sqlite3.Connection, row: Sequence[Any]
-) -> tuple[Checkpoint, dict[str, Any]]:
-    """Return the checkpoint of `row`, with its ancestors back to a whole state."""
-    position, checkpoint_id, parent, run_id, epoch, superstep, kind = row[:7]
-    is_full, change, standing = row[7:]
-    facts = {
-        "checkpoint_id": checkpoint_id,
-        "parent_id": parent,
-        "run_id": run_id,
-        "epoch": epoch,
-        "position": position,
-        "superstep": superstep,
-        "kind": kind,
-    }
-    changes = [change]
-    while not is_full:
-        ancestor = None if parent is None else _found(base, parent)
-        if ancestor is None:
-            raise CheckpointError(
-                f"checkpoint {checkpoint_id!r} cannot be read",
-                f"its ancestor {parent!r} is not there",
-            )
-        parent, is_full, change = ancestor[2], ancestor[7], ancestor[8]
-        changes.append(change)
-    return checkpoint_of(facts, standing, changes)
