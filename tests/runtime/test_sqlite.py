@@ -171,6 +171,28 @@ async def test_few_files_are_open_however_many_instances_there_are(
         )
 
 
+@kinds
+def test_a_process_that_has_no_file_descriptors_left_closes_files(
+    tmp_path: Path, kind: str
+) -> None:
+    code = """
+import resource
+
+async def main():
+    await workflow.run("first")
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (48, hard))
+    for name in ("a", "b"):
+        for key in range(40):
+            await workflow.instance(str(key)).run(name)
+    states = [dict(workflow.instance(str(key)).state) for key in range(40)]
+    print(states == [{"a": 1, "b": 1}] * 40)
+
+asyncio.run(main())
+"""
+    assert run(code, tmp_path, kind) == "True\n"
+
+
 # Forks.
 
 
