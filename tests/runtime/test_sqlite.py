@@ -58,7 +58,8 @@ def run(code: str, folder: Path, kind: str, first: str = "") -> str:
         timeout=50,
         check=False,
     )
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0, done.stderr
+    assert "Error" not in done.stderr, done.stderr
     return done.stdout
 
 
@@ -168,6 +169,28 @@ async def test_few_files_are_open_however_many_instances_there_are(
             dict(workflow.instance(str(key)).state) == {"a": 1, "b": 1}
             for key in range(10)
         )
+
+
+@kinds
+def test_a_process_that_has_no_file_descriptors_left_closes_files(
+    tmp_path: Path, kind: str
+) -> None:
+    code = """
+import resource
+
+async def main():
+    await workflow.run("first")
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (48, hard))
+    for name in ("a", "b"):
+        for key in range(40):
+            await workflow.instance(str(key)).run(name)
+    states = [dict(workflow.instance(str(key)).state) for key in range(40)]
+    print(states == [{"a": 1, "b": 1}] * 40)
+
+asyncio.run(main())
+"""
+    assert run(code, tmp_path, kind) == "True\n"
 
 
 # Forks.

@@ -25,6 +25,9 @@ _LOCKED: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_PROTOCOL)
 _OPEN: Final = 256
 """How many files are kept open."""
 
+_FOR_ONE: Final = 3
+"""How many file descriptors SQLite needs for one: it, its log, its shared memory."""
+
 _NAME: Final = 120
 """How much of an instance's name is in the name of its file."""
 
@@ -188,7 +191,7 @@ class OpenFiles:
             self._connections.move_to_end(instance)
             return known
         path = path_of(self._directory, instance)
-        made = open_file(path, self.patience)
+        made = self._opened(path)
         self._connections[instance] = made
         self._files[instance] = path, file_id(path)
         if len(self._connections) > _OPEN:
@@ -196,6 +199,16 @@ class OpenFiles:
             unused.close()
             self._files.pop(oldest, None)
         return made
+
+    def _opened(self, path: Path) -> sqlite3.Connection:
+        try:
+            return open_file(path, self.patience)
+        except sqlite3.OperationalError:
+            if not self._connections or _can_open_more():
+                raise
+        # Others of this process need file descriptors too.
+        self.close()
+        return open_file(path, self.patience)
 
     def is_there(self, instance: str) -> bool:
         """Say whether the file that is open is the one that is there now."""
@@ -223,6 +236,19 @@ class OpenFiles:
         """Close all of them and forget them."""
         while self._connections:
             self._connections.popitem()[1].close()
+
+
+def _can_open_more() -> bool:
+    """Say whether the process may open as many files as SQLite needs for one."""
+    opened: list[int] = []
+    try:
+        opened.extend(os.open(os.devnull, os.O_RDONLY) for _ in range(_FOR_ONE))
+    except OSError:
+        return False
+    finally:
+        for one in opened:
+            os.close(one)
+    return True
 
 
 def finish(process: int, worker: Worker | Inline, files: OpenFiles) -> None:
