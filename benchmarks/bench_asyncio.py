@@ -9,6 +9,7 @@ import secrets
 import sqlite3
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from harness import PAD, Peer, Prepared, Request, disk, main
@@ -141,12 +142,15 @@ def traced(request: Request) -> Prepared:
 def checkpoint(request: Request) -> Prepared:
     """A bare fenced transaction of 1 KB for each unit: no engine, no thread.
 
-    With `memory=1` a dict of 1 KB texts instead, each put there by a task.
+    With `thread=1` in an executor of one thread, so that the event loop goes on. With
+    `memory=1` a dict of 1 KB texts instead, each put there by a task.
     """
     if request.number("memory", 0):
         return _remembered(request)
     directory = tempfile.TemporaryDirectory(dir=disk())
-    base = sqlite3.connect(f"{directory.name}/bare.sqlite3", isolation_level=None)
+    base = sqlite3.connect(
+        f"{directory.name}/bare.sqlite3", isolation_level=None, check_same_thread=False
+    )
     base.execute("PRAGMA journal_mode = WAL")
     base.execute("PRAGMA synchronous = FULL")
     base.executescript("""
@@ -162,28 +166,38 @@ def checkpoint(request: Request) -> Prepared:
     """)
     body, places = b"x" * PAD, itertools.count()
 
+    thread = ThreadPoolExecutor(1)
+    parent: str | None = None
+
     def close() -> None:
+        thread.shutdown()
         base.close()
         directory.cleanup()
 
-    async def go() -> int:
-        parent = None
-        kept = 0
-        for _ in range(request.n):
-            place, name = next(places), secrets.token_hex(12)
-            base.execute("BEGIN IMMEDIATE")
-            kept += base.execute(
-                "UPDATE owner SET position = position + 1, head = ? WHERE instance = ? "
-                "AND epoch = ? AND run_id = ? AND position = ?",
-                (name, "press/default", 1, "run", place),
-            ).rowcount
-            base.execute(
-                "INSERT INTO checkpoint VALUES (?, ?, ?, ?, ?, ?)",
-                (place + 1, name, parent, 1, "run", body),
-            )
-            base.execute("COMMIT")
-            parent = name
+    def commit() -> int:
+        nonlocal parent
+        place, name = next(places), secrets.token_hex(12)
+        base.execute("BEGIN IMMEDIATE")
+        kept = base.execute(
+            "UPDATE owner SET position = position + 1, head = ? WHERE instance = ? "
+            "AND epoch = ? AND run_id = ? AND position = ?",
+            (name, "press/default", 1, "run", place),
+        ).rowcount
+        base.execute(
+            "INSERT INTO checkpoint VALUES (?, ?, ?, ?, ?, ?)",
+            (place + 1, name, parent, 1, "run", body),
+        )
+        base.execute("COMMIT")
+        parent = name
         return kept
+
+    async def go() -> int:
+        if not request.number("thread", 0):
+            return sum(commit() for _ in range(request.n))
+        loop = asyncio.get_running_loop()
+        return sum([
+            await loop.run_in_executor(thread, commit) for _ in range(request.n)
+        ])
 
     return Prepared(
         go=go, units=request.n, check=lambda got: got == request.n, close=close
@@ -251,6 +265,7 @@ PEER = Peer(
         "spans": f"traced: spans a superstep, 0 to 3 ({SPANS}, as tenure emits)",
         "attributes": "traced: attributes of each span (2)",
         "memory": "checkpoint: 1 keeps it in a dict",
+        "thread": "checkpoint: 1 has a worker thread commit",
     },
 )
 

@@ -198,8 +198,17 @@ MATRIX: Final = (
         figure="wall",
     ),
     Row(
+        label="checkpoint-threads",
+        title="the same, against a bare fenced transaction in a worker thread",
+        unit="superstep",
+        subject=Spec(SUBJECT, _SAVED),
+        floor=Spec(FLOOR, f"{_SAVED} --opt thread=1"),
+        target=1.3,
+        figure="wall",
+    ),
+    Row(
         label="checkpoint-blocking",
-        title="the same, the event loop waiting for the disk",
+        title="the same, the event loop waiting for the disk, against a bare one",
         unit="superstep",
         subject=Spec(SUBJECT, f"{_SAVED} --opt blocking=1"),
         floor=Spec(FLOOR, _SAVED),

@@ -153,10 +153,11 @@ def test_a_store_that_nobody_holds_closes_its_files(tmp_path: Path) -> None:
 
 
 async def test_few_files_are_open_however_many_instances_there_are(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr("tenure.runtime.stores._files._OPEN", 3)
-    async with SqliteStore(tmp_path) as store:
+    with pytest.raises(ValueError, match="open_files=0"):
+        SqliteStore(tmp_path, open_files=0)
+    async with SqliteStore(tmp_path, open_files=3) as store:
         workflow = noting(store)
         for name in ("a", "b"):
             await asyncio.gather(

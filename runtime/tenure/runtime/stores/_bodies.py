@@ -6,8 +6,7 @@ an ancestor: a type that only old messages need may be gone by now.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 import msgspec
 
@@ -29,8 +28,7 @@ FULL_EVERY: Final = 50
 """How many checkpoints may follow one that holds the whole state."""
 
 
-@dataclass(frozen=True, slots=True)
-class Chain:
+class Chain(NamedTuple):
     """How far the newest checkpoint of an instance is from a whole state.
 
     Attributes:
@@ -51,8 +49,7 @@ class Chain:
         return self.depth >= FULL_EVERY or self.changed > self.whole
 
 
-@dataclass(frozen=True, slots=True)
-class Body:
+class Body(NamedTuple):
     """A checkpoint as bytes.
 
     Attributes:

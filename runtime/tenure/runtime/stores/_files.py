@@ -22,9 +22,6 @@ _AT_EXIT: Final = 1.0
 
 _LOCKED: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_PROTOCOL)
 
-_OPEN: Final = 256
-"""How many files are kept open."""
-
 _FOR_ONE: Final = 3
 """How many file descriptors SQLite needs for one: it, its log, its shared memory."""
 
@@ -143,10 +140,10 @@ def _layout(base: sqlite3.Connection) -> int:
     return int(layout)
 
 
-def file_id(path: Path) -> tuple[int, int] | None:
+def file_id(path: Path | str) -> tuple[int, int] | None:
     """Return what tells a file from another of its name; `None` if there is none."""
     try:
-        found = path.stat()
+        found = os.stat(path)
     except FileNotFoundError:
         return None
     return found.st_dev, found.st_ino
@@ -173,16 +170,18 @@ class OpenFiles:
 
     Args:
         directory: Where they are.
+        most: How many.
         patience: Seconds to wait for another process's transaction, before others who
             wait for the thread come first.
     """
 
-    def __init__(self, directory: Path, patience: float) -> None:
+    def __init__(self, directory: Path, most: int, patience: float) -> None:
         self._directory: Final = directory
+        self._most: Final = most
         self.patience: Final = patience
         # The one that was used last at the end.
         self._connections: Final[OrderedDict[str, sqlite3.Connection]] = OrderedDict()
-        self._files: Final[dict[str, tuple[Path, tuple[int, int] | None]]] = {}
+        self._files: Final[dict[str, tuple[str, tuple[int, int] | None]]] = {}
 
     def open(self, instance: str) -> sqlite3.Connection:
         """Return a connection to the file of an instance."""
@@ -193,8 +192,8 @@ class OpenFiles:
         path = path_of(self._directory, instance)
         made = self._opened(path)
         self._connections[instance] = made
-        self._files[instance] = path, file_id(path)
-        if len(self._connections) > _OPEN:
+        self._files[instance] = str(path), file_id(path)
+        if len(self._connections) > self._most:
             oldest, unused = self._connections.popitem(last=False)
             unused.close()
             self._files.pop(oldest, None)

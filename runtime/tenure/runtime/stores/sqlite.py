@@ -89,6 +89,8 @@ class SqliteStore:
             which the loop does nothing else. For scripts and batch jobs, not servers.
         keep: How many of an instance's newest checkpoints are kept at least; all by
             default. Older ones go now and then, so that there are never many more.
+        open_files: How many files are kept open. Each takes three file descriptors;
+            instances beyond are opened anew whenever it is their turn.
     """
 
     def __init__(
@@ -99,9 +101,12 @@ class SqliteStore:
         patience: float = 5.0,
         blocking: bool = False,
         keep: int | None = None,
+        open_files: int = 256,
     ) -> None:
         if not (lease >= 0 and patience >= 0):
             raise ValueError(f"lease={lease}, patience={patience}: pass seconds")
+        if open_files < 1:
+            raise ValueError(f"open_files={open_files}: one file has to be open")
         check_keep(keep)
         # Wherever the process goes later.
         self._directory: Final = Path(directory).absolute()
@@ -111,6 +116,7 @@ class SqliteStore:
         self.keep: Final = keep
         self._patience: Final = patience
         self._blocking: Final = blocking
+        self._open_files: Final = open_files
         self._process = os.getpid()
         self._worker = self._new_worker()
         # Used by the worker thread only.
@@ -361,7 +367,7 @@ class SqliteStore:
         patience = self._patience
         if not self._blocking:
             patience = min(patience, _HASTE)
-        return OpenFiles(self._directory, patience)
+        return OpenFiles(self._directory, self._open_files, patience)
 
     def _new_finalizer(self) -> "weakref.finalize[..., Any]":
         return weakref.finalize(self, finish, self._process, self._worker, self._files)
