@@ -1,17 +1,12 @@
 """Answers that are given together with what else was left undone, or in the past."""
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 
 from tenure.runtime import (
     CheckpointError,
     CheckpointInfo,
     Executor,
-    MemoryStore,
     ResponseTypeError,
-    SqliteStore,
     Store,
     UnknownRequestError,
     Workflow,
@@ -23,13 +18,9 @@ from tenure.runtime import (
 )
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
-    if request.param == "memory":
-        yield MemoryStore()
-        return
-    async with SqliteStore(tmp_path) as made:
-        yield made
+@pytest.fixture
+def store(durable: Store) -> Store:
+    return durable
 
 
 @executor

@@ -38,14 +38,9 @@ from tenure.runtime import (
 SEEN = StateKey[list[str]]("seen", reduce=append)
 
 
-@pytest.fixture(params=["memory", "sqlite", "blocking"])
-async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
-    if request.param == "memory":
-        yield MemoryStore()
-        return
-    blocking = request.param == "blocking"
-    async with SqliteStore(tmp_path / "runs", blocking=blocking) as made:
-        yield made
+@pytest.fixture
+def store(any_store: Store) -> Store:
+    return any_store
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """Sub-workflows in checkpoints: they are a part of their parent's, all of it."""
 
 import dataclasses
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ from tenure.runtime import (
     CheckpointError,
     Executor,
     ExecutorError,
-    MemoryStore,
     Outcome,
     ResponseTypeError,
     SqliteStore,
@@ -28,13 +26,9 @@ from tenure.runtime import (
 )
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
-    if request.param == "memory":
-        yield MemoryStore()
-        return
-    async with SqliteStore(tmp_path) as made:
-        yield made
+@pytest.fixture
+def store(durable: Store) -> Store:
+    return durable
 
 
 @register_state_type

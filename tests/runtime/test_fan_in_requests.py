@@ -1,6 +1,6 @@
 """Fan-ins that wait for answers: they join what one message has set going."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,17 +30,9 @@ Message = dict[str, str]
 Messages = WorkflowContext[Message, None]
 
 
-@pytest.fixture(params=["none", "memory", "sqlite"])
-async def store(
-    request: pytest.FixtureRequest, tmp_path: Path
-) -> AsyncIterator[Store | None]:
-    if request.param == "none":
-        yield None
-    elif request.param == "memory":
-        yield MemoryStore()
-    else:
-        async with SqliteStore(tmp_path / "runs") as made:
-            yield made
+@pytest.fixture
+def store(store_if_any: Store | None) -> Store | None:
+    return store_if_any
 
 
 class Asking(Executor):

@@ -3,7 +3,6 @@
 import asyncio
 import dataclasses
 import enum
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ from tenure.runtime import (
     CheckpointMismatchError,
     Executor,
     ExecutorError,
-    MemoryStore,
     MessageTypeError,
     Outcome,
     OwnershipLostError,
@@ -35,31 +33,10 @@ from tenure.runtime import (
     response_handler,
 )
 
-STORES = ["none", "memory", "sqlite"]
 
-
-@pytest.fixture(params=STORES)
-async def store(
-    request: pytest.FixtureRequest, tmp_path: Path
-) -> AsyncIterator[Store | None]:
-    if request.param == "none":
-        yield None
-    elif request.param == "memory":
-        yield MemoryStore()
-    else:
-        async with SqliteStore(tmp_path / "runs") as made:
-            yield made
-
-
-@pytest.fixture(params=STORES[1:])
-async def durable(
-    request: pytest.FixtureRequest, tmp_path: Path
-) -> AsyncIterator[Store]:
-    if request.param == "memory":
-        yield MemoryStore()
-    else:
-        async with SqliteStore(tmp_path / "runs") as made:
-            yield made
+@pytest.fixture
+def store(store_if_any: Store | None) -> Store | None:
+    return store_if_any
 
 
 class Colour(enum.Enum):

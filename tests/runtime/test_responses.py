@@ -2,7 +2,6 @@
 
 import dataclasses
 import enum
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -30,17 +29,9 @@ from tenure.runtime import (
 Context = WorkflowContext[None, Any]
 
 
-@pytest.fixture(params=["none", "memory", "sqlite"])
-async def store(
-    request: pytest.FixtureRequest, tmp_path: Path
-) -> AsyncIterator[Store | None]:
-    if request.param == "none":
-        yield None
-    elif request.param == "memory":
-        yield MemoryStore()
-    else:
-        async with SqliteStore(tmp_path / "runs") as made:
-            yield made
+@pytest.fixture
+def store(store_if_any: Store | None) -> Store | None:
+    return store_if_any
 
 
 @register_state_type

@@ -4,7 +4,7 @@ import asyncio
 import itertools
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -33,13 +33,9 @@ KINDS = ["memory", "sqlite"]
 NAME = "press/default"
 
 
-@pytest.fixture(params=[*KINDS, "blocking"])
-async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
-    if request.param == "memory":
-        yield MemoryStore()
-        return
-    async with SqliteStore(tmp_path, blocking=request.param == "blocking") as made:
-        yield made
+@pytest.fixture
+def store(any_store: Store) -> Store:
+    return any_store
 
 
 class Tree:

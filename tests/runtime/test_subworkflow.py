@@ -1,8 +1,6 @@
 """Workflows as executors of workflows."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any, Literal
 
 import pytest
@@ -12,14 +10,12 @@ from tenure.runtime import (
     Executor,
     ExecutorError,
     ExecutorInvoked,
-    MemoryStore,
     Outcome,
     OutputYielded,
     OwnershipLostError,
     RequestRaised,
     ResponseTypeError,
     Retry,
-    SqliteStore,
     Store,
     SubworkflowEvent,
     UnknownRequestError,
@@ -35,17 +31,9 @@ from tenure.runtime._types import accepts
 from tenure.runtime.testing import HeldExecutor, turns
 
 
-@pytest.fixture(params=["none", "memory", "sqlite"])
-async def store(
-    request: pytest.FixtureRequest, tmp_path: Path
-) -> AsyncIterator[Store | None]:
-    if request.param == "none":
-        yield None
-    elif request.param == "memory":
-        yield MemoryStore()
-    else:
-        async with SqliteStore(tmp_path) as made:
-            yield made
+@pytest.fixture
+def store(store_if_any: Store | None) -> Store | None:
+    return store_if_any
 
 
 @executor

@@ -4,7 +4,7 @@ import asyncio
 import gc
 import sys
 import warnings
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,14 +42,9 @@ from tenure.runtime import (
 from tenure.runtime.testing import HeldExecutor, turns
 
 
-@pytest.fixture(params=["memory", "sqlite", "blocking"])
-async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
-    if request.param == "memory":
-        yield MemoryStore()
-        return
-    blocking = request.param == "blocking"
-    async with SqliteStore(tmp_path / "runs", blocking=blocking) as made:
-        yield made
+@pytest.fixture
+def store(any_store: Store) -> Store:
+    return any_store
 
 
 class Gated:

@@ -9,8 +9,6 @@ the process's exit status.
 
 import asyncio
 import os
-import signal
-import sqlite3
 import sys
 
 from tenure.runtime import (
@@ -41,22 +39,12 @@ def counting(store: SqliteStore) -> Workflow:
 
 def die_at(directory: str, statement: int, verb: str) -> None:
     """Do something, and be killed at a statement if it comes so far."""
-    executed = 0
+    from fatal import FatalStore  # it lies beside this program, not beside the test
 
-    def note(_sql: str) -> None:
-        nonlocal executed
-        executed += 1
-        if executed == statement:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    class Traced(SqliteStore):
-        def _connection(self, instance: str) -> sqlite3.Connection:
-            base = super()._connection(instance)
-            base.set_trace_callback(note)
-            return base
+    store = FatalStore(directory, statement, keep=KEEP if verb == "run" else None)
 
     async def go() -> None:
-        workflow = counting(Traced(directory, keep=KEEP if verb == "run" else None))
+        workflow = counting(store)
         match verb:
             case "prune":
                 await workflow.prune(keep=KEEP)

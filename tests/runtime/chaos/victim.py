@@ -24,7 +24,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NoReturn
 
-from exporting import exporting_to  # it lies beside this program
+from exporting import exporting_to  # they lie beside this program
+from fatal import FatalStore
 from opentelemetry import trace
 
 from tenure.instrumentation import add_listener
@@ -161,22 +162,9 @@ def kennel(directory: str) -> None:
 
 def _die_at(directory: str, statement: int, verb: str, steps: int) -> None:
     """Run, and be killed when SQLite is about to execute a statement of that number."""
-    count = 0
-
-    def note(_sql: str) -> None:
-        nonlocal count
-        count += 1
-        if count == statement:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    class Traced(SqliteStore):
-        def _connection(self, instance: str) -> sqlite3.Connection:
-            base = super()._connection(instance)
-            base.set_trace_callback(note)
-            return base
 
     async def go() -> None:
-        workflow = drawn(Traced(directory))
+        workflow = drawn(FatalStore(directory, statement))
         if verb == "run":
             await workflow.run(steps)
         else:
