@@ -1,6 +1,7 @@
 """Annotations: which messages they take, and which may flow along an edge."""
 
 import collections
+import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import (
     Annotated,
@@ -10,9 +11,11 @@ from typing import (
     NewType,
     NoReturn,
     NotRequired,
+    Optional,
     Protocol,
     TypedDict,
     TypeVar,
+    Union,
     runtime_checkable,
 )
 
@@ -288,6 +291,17 @@ def test_other_annotations_need_the_value_itself(annotation: Any) -> None:
         (type(None), "None"),
         (list[int], "list[int]"),
         (int | str, "int | str"),
+        (str | None | int, "int | str | None"),
+        (Optional[Animal], "Animal | None"),  # noqa: UP045 - as some write it
+        (Union[str, int], "int | str"),  # noqa: UP007 - as some write it
+        (list[str | int], "list[int | str]"),
+        (typing.List[str | int], "list[int | str]"),  # noqa: UP006 - as some write it
+        (dict[str, list[int | None]], "dict[str, list[int | None]]"),
+        (tuple[int, ...], "tuple[int, ...]"),
+        (Annotated[int, object()], "int"),
+        (Literal["b", "a"], "Literal['a', 'b']"),
+        (Callable[[int], str], "Callable[[int], str]"),
+        (T, "~T"),
         (Any, "Any"),
         (Literal["a"], "Literal['a']"),
         (Animal, "Animal"),

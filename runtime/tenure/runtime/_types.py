@@ -33,12 +33,34 @@ def alternatives(annotation: Any) -> tuple[Any, ...]:  # noqa: ANN401 - annotati
 
 
 def describe(annotation: Any) -> str:  # noqa: ANN401 - annotations are any object
-    """Return an annotation as people write it."""
+    """Return an annotation as people write it, and the same for all that mean the same.
+
+    Checkpoints compare these texts. `Optional[X]` is `X | None`, and the members of a
+    union have one order: `typing` hands out `List[int | str]` for `List[str | int]` if
+    it was asked for that before.
+    """
     if annotation is None or annotation is type(None):
         return "None"
-    if isinstance(annotation, type) and get_origin(annotation) is None:
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin in (Union, types.UnionType):
+        return " | ".join(sorted(map(describe, arguments), key=_none_last))
+    if origin is Literal:
+        return f"Literal[{', '.join(sorted(map(repr, arguments)))}]"
+    if origin is typing.Annotated:
+        return describe(arguments[0])
+    if isinstance(annotation, list):  # what a callable takes
+        return f"[{', '.join(map(describe, cast('list[Any]', annotation)))}]"
+    if isinstance(origin, type) and arguments:
+        return f"{describe(origin)}[{', '.join(map(describe, arguments))}]"
+    if isinstance(annotation, type) and origin is None:
         return annotation.__qualname__
+    if annotation is Ellipsis:
+        return "..."
     return str(annotation).replace("typing.", "")
+
+
+def _none_last(name: str) -> tuple[bool, str]:
+    return name == "None", name
 
 
 def accepts(annotation: Any, value: object) -> bool:  # noqa: ANN401 - annotations
