@@ -41,6 +41,21 @@ def describe(annotation: Any) -> str:  # noqa: ANN401 - annotations are any obje
     """
     if annotation is None or annotation is type(None):
         return "None"
+    composed = _composed(annotation)
+    if composed is not None:
+        return composed
+    if isinstance(annotation, type):
+        return annotation.__qualname__
+    if annotation is Ellipsis:
+        return "..."
+    return str(annotation).replace("typing.", "")
+
+
+def _composed(annotation: Any) -> str | None:  # noqa: ANN401
+    """Describe an annotation that has arguments; `None` if it has none."""
+    if isinstance(annotation, list):  # what a callable takes
+        members: list[Any] = annotation
+        return f"[{', '.join(map(describe, members))}]"
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin in (Union, types.UnionType):
         return " | ".join(sorted(map(describe, arguments), key=_none_last))
@@ -48,15 +63,9 @@ def describe(annotation: Any) -> str:  # noqa: ANN401 - annotations are any obje
         return f"Literal[{', '.join(sorted(map(repr, arguments)))}]"
     if origin is typing.Annotated:
         return describe(arguments[0])
-    if isinstance(annotation, list):  # what a callable takes
-        return f"[{', '.join(map(describe, cast('list[Any]', annotation)))}]"
     if isinstance(origin, type) and arguments:
         return f"{describe(origin)}[{', '.join(map(describe, arguments))}]"
-    if isinstance(annotation, type) and origin is None:
-        return annotation.__qualname__
-    if annotation is Ellipsis:
-        return "..."
-    return str(annotation).replace("typing.", "")
+    return None
 
 
 def _none_last(name: str) -> tuple[bool, str]:
