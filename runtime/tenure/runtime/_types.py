@@ -4,7 +4,7 @@ import collections.abc
 import functools
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, TypeVar, Union, cast, get_args, get_origin
 
 Fields = Mapping[str, Any]
@@ -54,7 +54,7 @@ def describe(annotation: Any) -> str:  # noqa: ANN401 - annotations are any obje
 def _composed(annotation: Any) -> str | None:  # noqa: ANN401
     """Describe an annotation that has arguments; `None` if it has none."""
     if isinstance(annotation, list):  # what a callable takes
-        members: list[Any] = annotation
+        members = cast("Sequence[Any]", annotation)
         return f"[{', '.join(map(describe, members))}]"
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin in (Union, types.UnionType):
