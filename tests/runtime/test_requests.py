@@ -429,3 +429,24 @@ async def test_a_fork_has_its_own_answer(durable: Store) -> None:
     await workflow.run(responses={request.request_id: True})
     assert twin.state["answer a"] is False
     assert workflow.state["answer a"] is True
+
+
+async def test_who_asks_learns_the_id_of_the_request(store: Store | None) -> None:
+    class Noting(Executor):
+        @handler
+        async def ask(self, word: str, ctx: WorkflowContext[None, str]) -> None:
+            for each in ("a", "b"):
+                ctx.set_state(each, await ctx.request_info(f"{word} {each}?", bool))
+
+        @response_handler
+        async def answered(
+            self, question: str, granted: bool, ctx: WorkflowContext[None, str]
+        ) -> None:
+            await ctx.yield_output(question)
+
+    workflow = WorkflowBuilder("press", start=Noting("noting"), store=store).build()
+    pending = (await workflow.run("print")).pending_requests
+    assert [one.request_id for one in pending] == list(workflow.state.values())
+    chosen = workflow.state["b"]
+    result = await workflow.run(responses={chosen: True})
+    assert result.outputs == ("print b?",)

@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Generator, Mapping
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
 
+from tenure.runtime._answers import Known
 from tenure.runtime._epoch import Epoch, RunId
 from tenure.runtime._isolation import IMMUTABLE, isolate
 from tenure.runtime._keys import DELETED, MISSING, StateKey
@@ -113,7 +114,7 @@ class WorkflowContext(ABC, Generic[S, W]):
         """Hand an output to the consumer."""
 
     @abstractmethod
-    def _request(self, data: Any, response_type: Any) -> None:  # noqa: ANN401
+    def _request(self, data: Any, response_type: Any) -> str:  # noqa: ANN401
         """Put a question to the outside."""
 
     @property
@@ -238,7 +239,7 @@ class WorkflowContext(ABC, Generic[S, W]):
         self,
         data: object,
         response_type: Any,  # noqa: ANN401 - a union is no class for type checkers
-    ) -> Awaitable[None]:
+    ) -> Awaitable[str]:
         """Ask something of the outside: a person, another system, a later day.
 
         The question is committed with the superstep. A run that has nothing else to do
@@ -250,6 +251,9 @@ class WorkflowContext(ABC, Generic[S, W]):
             response_type: What an answer must be: a class, or an annotation such as
                 `list[str]`, `Form | None` or `Literal["yes", "no"]`.
 
+        Returns:
+            The request's id, once it is awaited.
+
         Raises:
             MessageTypeError: No response handler takes such answers to such a question.
             TypeError: The response type is no type.
@@ -257,8 +261,7 @@ class WorkflowContext(ABC, Generic[S, W]):
             StateTypeError: The instance's store cannot hold the question; or it cannot
                 find the response type again, because no response handler names it.
         """
-        self._request(data, response_type)
-        return DONE
+        return Known(self._request(data, response_type))
 
     def yield_output(self, value: W) -> Awaitable[None]:
         """Hand an output to the run's consumer, at once.

@@ -207,22 +207,24 @@ class Invocation(WorkflowContext[Any, Any]):
         admitted = turn.router.admit(message, target)
         sent.append(Sent(admitted, target, self._sources(), turn.begun_by))
 
-    def _request(self, data: Any, response_type: Any) -> None:  # noqa: ANN401
+    def _request(self, data: Any, response_type: Any) -> str:  # noqa: ANN401
         raised = self._turn.raised  # as in `_send`
+        request_id = secrets.token_hex(8)
         if self.late:
             self._late(LateKind.SEND)
-            return
+            return request_id
         self._check_request(data, response_type)
         what = f"request of {self._executor_id!r}"
         raised.append(
             PendingRequest(
-                secrets.token_hex(8),
+                request_id,
                 self._executor_id,
                 isolate(data, what),
                 response_type,
                 self._turn.begun_by,
             )
         )
+        return request_id
 
     def _check_request(self, data: Any, response_type: Any) -> None:  # noqa: ANN401
         """Refuse what nobody here will take, or the store cannot hold."""

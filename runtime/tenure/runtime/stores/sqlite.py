@@ -57,6 +57,7 @@ from tenure.runtime.stores._statements import (
     FENCE,
     HISTORY,
     KEEP,
+    OWNER,
     ROW,
 )
 
@@ -200,8 +201,9 @@ class SqliteStore:
                 base.execute(KEEP, kept)
                 if keep is not None:
                     remove_some(base, oldest_kept(checkpoint.position, keep))
+                owner = Owner(*base.execute(OWNER, (instance,)).fetchone())
             self._note(instance, body.chain)
-            return Owner(checkpoint.epoch, checkpoint.run_id)  # so the fence has found
+            return owner
 
         return self._ask(instance, commit)
 
