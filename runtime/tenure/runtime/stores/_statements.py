@@ -49,8 +49,8 @@ WHERE instance = ? AND epoch = ? AND run_id = ? AND position = ? - 1
 KEEP: Final = """
 INSERT INTO tenure_checkpoint VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
-# Evidence: read after the fence, in its transaction, and decided by nobody. A fence that
-# does not hold shows here, in spans that others can judge.
+# Evidence: read after the fence, in its transaction, and decided by nobody. A fence
+# that does not hold shows here, in spans that others can judge.
 OWNER: Final = """
 SELECT epoch, run_id FROM tenure_instance WHERE instance = ?
 """
