@@ -13,7 +13,7 @@ from typing import Any, Final
 from tenure.detectors._blemishes import REBORN
 from tenure.detectors._history import History
 from tenure.detectors._policy import SeverityPolicy
-from tenure.detectors._rules import RULES, SILENCE_RULES
+from tenure.detectors._rules import CONFLICT_RULES, RULES, SILENCE_RULES
 from tenure.detectors.anomalies import Certainty, Severity
 from tenure.detectors.findings import Finding
 from tenure.instrumentation.operations import (
@@ -68,6 +68,12 @@ _PLANS: Final = {
 }
 """What is done with each kind of operation; with the others, nothing."""
 
+_CALM_PLANS: Final = {
+    kind: (tuple(rule for rule in rules if rule not in CONFLICT_RULES), remember)
+    for kind, (rules, remember) in _PLANS.items()
+}
+"""The same while no superstep can have conflicts: most are not contended."""
+
 _PROVEN: Final = frozenset({Certainty.CERTAIN, Certainty.CONFIRMED})
 _HARMLESS: Final = frozenset({Severity.AVERTED, Severity.INFORMATION})
 
@@ -107,17 +113,19 @@ class Judge:
             self._turn_to(run)
         if not self._history.admit(operation) and not self._reborn(operation):
             return ()
-        plan = _PLANS.get(type(operation))
+        history = self._history
+        plans = _PLANS if history.steps.in_question else _CALM_PLANS
+        plan = plans.get(type(operation))
         if plan is None:
             return ()
         rules, remember = plan
         found: tuple[Finding, ...] = ()
         for rule in rules:
-            more = rule(operation, self._history)
+            more = rule(operation, history)
             if more:
                 found += more
         if remember is not None:
-            remember(self._history, operation)
+            remember(history, operation)
         if found:
             found = self._graded(found)
             self._weigh(found)

@@ -210,6 +210,11 @@ class Supersteps:
         # One that was forgotten for want of room, for the history to look at.
         self.evicted: Superstep | None = None
 
+    @property
+    def in_question(self) -> bool:
+        """Whether a remembered superstep may have conflicts."""
+        return self.contended or self.late
+
     def of(self, operation: Execute | Commit) -> Superstep | None:
         """Return the superstep of `operation`, if it is remembered and contended."""
         step, index = self._current, operation.index

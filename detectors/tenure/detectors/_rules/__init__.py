@@ -61,9 +61,13 @@ RULES: Final[Mapping[type[Operation], tuple[Rule, ...]]] = MappingProxyType({
 })
 """Which rules judge which operation; an operation that is not here breaks none."""
 
+CONFLICT_RULES: Final[tuple[Rule, ...]] = (write_write_conflict, read_write_conflict)
+"""Those of them that nobody need ask while no superstep is contended: most are not, and
+every superstep would pay for it."""
+
 SILENCE_RULES: Final[tuple[Callable[[History, float], tuple[Finding, ...]], ...]] = (
     never_released,
 )
 """Which rules judge an instance of which nothing has arrived for a while."""
 
-__all__ = ["RULES", "SILENCE_RULES", "Rule"]
+__all__ = ["CONFLICT_RULES", "RULES", "SILENCE_RULES", "Rule"]
