@@ -45,7 +45,7 @@ from tenure.runtime._graph import Case
 from tenure.runtime._handle import RunHandle
 from tenure.runtime._holding import ConflictPolicy
 from tenure.runtime._instance import Instance
-from tenure.runtime._keeper import SaveFailurePolicy
+from tenure.runtime._keeper import GraphChangePolicy, SaveFailurePolicy
 from tenure.runtime._keys import StateKey, append, last
 from tenure.runtime._retry import Retry
 from tenure.runtime._run import RunResult
@@ -108,6 +108,7 @@ __all__ = [
     "ExecutorInvoked",
     "ExecutorRef",
     "FunctionExecutor",
+    "GraphChangePolicy",
     "Held",
     "Instance",
     "IsolationError",

@@ -23,7 +23,12 @@ from tenure.runtime._graph import (
     made_by,
 )
 from tenure.runtime._holding import POLICIES, ConflictPolicy
-from tenure.runtime._keeper import SAVE_FAILURE_POLICIES, SaveFailurePolicy
+from tenure.runtime._keeper import (
+    GRAPH_CHANGE_POLICIES,
+    SAVE_FAILURE_POLICIES,
+    GraphChangePolicy,
+    SaveFailurePolicy,
+)
 from tenure.runtime._workflow import Workflow
 from tenure.runtime.errors import DefinitionError
 
@@ -47,6 +52,9 @@ class WorkflowBuilder:
         on_save_failure: What a run does whose checkpoint cannot be saved: `"fail"`, or
             `"warn"` and go on in memory; the next checkpoint makes up for it. A run
             that has lost its instance fails all the same.
+        on_graph_change: What a run does that is to go on from a checkpoint of another
+            graph, with messages or answers: `"fail"`, or `"warn"` and go on, if this
+            graph has a place for all that is in it.
         on_conflict: What a run does by default that finds the instance owned:
             `"reject"`, `"wait"` or `"supersede"`.
         recorder: Who tells what happens; one of its own by default.
@@ -63,6 +71,7 @@ class WorkflowBuilder:
         max_supersteps: int = 100,
         store: Store | None = None,
         on_save_failure: SaveFailurePolicy = "fail",
+        on_graph_change: GraphChangePolicy = "fail",
         on_conflict: ConflictPolicy = "reject",
         recorder: Recorder | None = None,
     ) -> None:
@@ -72,6 +81,7 @@ class WorkflowBuilder:
         self._recorder: Final = recorder
         self._store: Final = store
         self._on_save_failure: Final[SaveFailurePolicy] = on_save_failure
+        self._on_graph_change: Final[GraphChangePolicy] = on_graph_change
         self._executors: Final[dict[str, GraphExecutor]] = {}
         self._factories: Final[dict[int, tuple[object, str]]] = {}
         self._mentioned: Final[dict[str, None]] = {}
@@ -83,15 +93,13 @@ class WorkflowBuilder:
             raise self._refuse(
                 f"max_supersteps is {max_supersteps}", "Allow at least one superstep"
             )
-        if on_conflict not in POLICIES:
-            raise self._refuse(
-                f"on_conflict is {on_conflict!r}", f"Use one of {POLICIES}"
-            )
-        if on_save_failure not in SAVE_FAILURE_POLICIES:
-            raise self._refuse(
-                f"on_save_failure is {on_save_failure!r}",
-                f"Use one of {SAVE_FAILURE_POLICIES}",
-            )
+        for policy, given, known in (
+            ("on_conflict", on_conflict, POLICIES),
+            ("on_save_failure", on_save_failure, SAVE_FAILURE_POLICIES),
+            ("on_graph_change", on_graph_change, GRAPH_CHANGE_POLICIES),
+        ):
+            if given not in known:
+                raise self._refuse(f"{policy} is {given!r}", f"Use one of {known}")
         self._start: Final = self._place(start)
 
     def add_edge(
@@ -220,6 +228,7 @@ class WorkflowBuilder:
             self._recorder,
             self._store,
             self._on_save_failure,
+            self._on_graph_change,
         )
 
     def _place(self, reference: Any) -> str:  # noqa: ANN401 - users may pass anything

@@ -2,6 +2,7 @@
 
 import inspect
 import secrets
+import warnings
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
@@ -30,8 +31,14 @@ from tenure.runtime.errors import CheckpointMismatchError, ExecutorError
 SaveFailurePolicy = Literal["fail", "warn"]
 """What a run does whose checkpoint cannot be saved."""
 
+GraphChangePolicy = Literal["fail", "warn"]
+"""What a run does that is to go on from a checkpoint of another graph."""
+
 SAVE_FAILURE_POLICIES: Final[tuple[str, ...]] = get_args(SaveFailurePolicy)
 """All of them."""
+
+GRAPH_CHANGE_POLICIES: Final[tuple[str, ...]] = get_args(GraphChangePolicy)
+"""Likewise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +49,13 @@ class Durability:
         store: Where.
         signature: Signature of the workflow's graph.
         on_save_failure: What a run does whose checkpoint cannot be saved.
+        on_graph_change: What one does that is to go on from one of another graph.
     """
 
     store: Store
     signature: str
     on_save_failure: SaveFailurePolicy = "fail"
+    on_graph_change: GraphChangePolicy = "fail"
 
 
 class Restored:
@@ -88,6 +97,7 @@ class Keeper:
         self.name: Final = instance_name(graph.name, key)
         self.signature: Final = durability.signature
         self.fails: Final = durability.on_save_failure == "fail"
+        self._insists: Final = durability.on_graph_change == "fail"
         self._graph: Final = graph
         self._key: Final = key
         self._identity: Final = secrets.token_hex(4)
@@ -119,20 +129,40 @@ class Keeper:
 
         Raises:
             CheckpointError: It cannot be read.
-            CheckpointMismatchError: It was taken of another graph.
+            CheckpointMismatchError: It was taken of another graph; and if that is not
+                minded, it holds what this one has no place for.
         """
         name = self.name if source is None else source
         checkpoint, state = await self.store.load(name, checkpoint_id)
         if strict and checkpoint.signature != self.signature:
-            raise CheckpointMismatchError(
-                checkpoint.checkpoint_id, self.signature, checkpoint.signature
-            )
+            self._mind_change(checkpoint)
         requests = {
             one.request_id: self._revived(one) for one in checkpoint.standing.requests
         }
         same = checkpoint.signature == self.signature
         collected = checkpoint.standing.fan_ins if same else ()
         return Restored(checkpoint, state, requests, collected)
+
+    def _mind_change(self, checkpoint: Checkpoint) -> None:
+        """Refuse a checkpoint of another graph, or warn of it."""
+        facts = (checkpoint.checkpoint_id, self.signature, checkpoint.signature)
+        if self._insists:
+            raise CheckpointMismatchError(*facts)
+        standing, known = checkpoint.standing, self._graph.executors
+        receivers = [one[0] for one in (*standing.messages, *standing.answers)]
+        lost = [name for name in dict.fromkeys(receivers) if name not in known]
+        if lost:
+            reason = f"messages wait in it for {lost[0]!r}, which is not there any more"
+            raise CheckpointMismatchError(*facts, reason)
+        if standing.fan_ins:
+            reason = "fan-ins hold messages in it, and are told by their place"
+            raise CheckpointMismatchError(*facts, reason)
+        warnings.warn(
+            f"instance {self.name!r} goes on from checkpoint "
+            f"{checkpoint.checkpoint_id!r} of another graph",
+            RuntimeWarning,
+            stacklevel=2,
+        )
 
     def _revived(self, request: PendingRequest) -> PendingRequest:
         asker = self._graph.executors.get(request.executor_id)

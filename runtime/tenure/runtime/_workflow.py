@@ -14,7 +14,11 @@ from tenure.runtime._handle import RunHandle
 from tenure.runtime._holding import ConflictPolicy
 from tenure.runtime._inputs import NOTHING
 from tenure.runtime._instance import Instance
-from tenure.runtime._keeper import Durability, SaveFailurePolicy
+from tenure.runtime._keeper import (
+    Durability,
+    GraphChangePolicy,
+    SaveFailurePolicy,
+)
 from tenure.runtime._mailbox import Router
 from tenure.runtime._signature import signature_of
 from tenure.runtime._state import StateSnapshot
@@ -36,6 +40,7 @@ class Workflow:
         recorder: Who tells what happens; one of its own by default.
         store: Where instances are kept, if they are.
         on_save_failure: What a run does whose checkpoint cannot be saved.
+        on_graph_change: What one does that is to go on from one of another graph.
     """
 
     def __init__(
@@ -45,11 +50,14 @@ class Workflow:
         recorder: Recorder | None,
         store: Store | None = None,
         on_save_failure: SaveFailurePolicy = "fail",
+        on_graph_change: GraphChangePolicy = "fail",
     ) -> None:
         self._durability: Final = (
             None
             if store is None
-            else Durability(store, signature_of(graph), on_save_failure)
+            else Durability(
+                store, signature_of(graph), on_save_failure, on_graph_change
+            )
         )
         self._graph: Final = graph
         self._on_conflict: Final[ConflictPolicy] = on_conflict

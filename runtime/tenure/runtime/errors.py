@@ -169,19 +169,25 @@ class CheckpointMismatchError(CheckpointError):
         checkpoint_id: The checkpoint.
         expected: Signature of the graph.
         found: Signature in the checkpoint.
+        reason: Why this graph cannot go on from it, if that is more than the change.
     """
 
-    def __init__(self, checkpoint_id: str, expected: str, found: str) -> None:
+    def __init__(
+        self, checkpoint_id: str, expected: str, found: str, reason: str = ""
+    ) -> None:
         super().__init__(checkpoint_id, expected)
-        self.args = (checkpoint_id, expected, found)
+        self.args = (checkpoint_id, expected, found, reason)
         self.checkpoint_id = checkpoint_id
         self.expected = expected
         self.found = found
+        self.reason = reason
 
     def __str__(self) -> str:
         return (
             f"checkpoint {self.checkpoint_id!r} was taken of another graph (signature "
-            f"{self.found}, this one is {self.expected}): its executors, types, edges "
-            f"or conditions have changed since. Go on with the graph of then, or run a "
-            f"message, which begins with the state and drops what was left undone"
+            f"{self.found}, this one is {self.expected}): "
+            f"{self.reason or 'its executors, types, edges or conditions have changed'}"
+            f". Go on with the graph of then; run a message, which begins with the "
+            f"state and drops what was left undone; or, if the change does no harm, "
+            f'build the workflow with on_graph_change="warn"'
         )
