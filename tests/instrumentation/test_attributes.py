@@ -10,12 +10,12 @@ import pytest
 from opentelemetry.sdk.trace import TracerProvider
 
 from tenure.instrumentation import operations, semconv
-from tenure.instrumentation._building import builder
 from tenure.instrumentation.attributes import (
     operation_attributes,
     run_attributes,
     span_name,
 )
+from tenure.instrumentation.building import builder
 from tenure.instrumentation.operations import (
     CheckpointRestore,
     CheckpointSave,
@@ -284,19 +284,24 @@ class TestBuilder:
             pass
 
         @dataclass(frozen=True, slots=True)
-        class Computed:
-            items: list[int] = field(default_factory=list)
-
-        @dataclass(frozen=True, slots=True)
         class Checked:
             number: int
 
             def __post_init__(self) -> None:
                 assert self.number
 
-        for kind in (Plain, Computed, Checked):
+        for kind in (Plain, Checked):
             with pytest.raises(TypeError):
                 builder(kind)
+
+    def test_a_default_that_is_computed_has_to_be_given(self):
+        @dataclass(frozen=True, slots=True)
+        class Computed:
+            items: list[int] = field(default_factory=list)
+
+        with pytest.raises(TypeError, match="items"):
+            builder(Computed)()
+        assert builder(Computed)(items=[1]) == Computed([1])
 
 
 NAMES = {name: value for name, value in vars(semconv).items() if name.isupper()}

@@ -7,11 +7,11 @@ from typing import Final
 from opentelemetry.trace import Status, StatusCode
 
 from tenure.instrumentation import _spans, semconv
-from tenure.instrumentation._building import builder
 from tenure.instrumentation._exchange_recorder import ExchangeRecorder
 from tenure.instrumentation._harmless import harmless
 from tenure.instrumentation._superstep_recorder import SuperstepRecorder
 from tenure.instrumentation.attributes import operation_attributes, run_attributes
+from tenure.instrumentation.building import builder
 from tenure.instrumentation.listeners import anyone_listens, tell
 from tenure.instrumentation.operations import (
     Claim,

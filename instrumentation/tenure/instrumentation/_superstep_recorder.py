@@ -13,10 +13,10 @@ from opentelemetry import trace
 from opentelemetry.trace import Span, SpanContext, Status, StatusCode
 
 from tenure.instrumentation import _spans, semconv
-from tenure.instrumentation._building import builder
 from tenure.instrumentation._harmless import report_failure
 from tenure.instrumentation._telling import RunTelling
 from tenure.instrumentation.attributes import operation_attributes
+from tenure.instrumentation.building import builder
 from tenure.instrumentation.listeners import anyone_listens, tell
 from tenure.instrumentation.operations import (
     Commit,

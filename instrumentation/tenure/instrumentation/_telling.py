@@ -9,12 +9,12 @@ from opentelemetry.context import Context
 from opentelemetry.trace import Span
 
 from tenure.instrumentation import _spans, semconv
-from tenure.instrumentation._building import builder
 from tenure.instrumentation._harmless import harmless
 from tenure.instrumentation._metrics import RunMeasures
 from tenure.instrumentation._settings import Detail
 from tenure.instrumentation._sources import InstanceSource
 from tenure.instrumentation.attributes import operation_attributes
+from tenure.instrumentation.building import builder
 from tenure.instrumentation.listeners import anyone_listens, tell
 from tenure.instrumentation.operations import (
     NO_WRITES,

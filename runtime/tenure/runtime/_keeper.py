@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 from urllib.parse import quote
 
+from tenure.instrumentation.building import builder
 from tenure.instrumentation.process import process_id
 from tenure.runtime._checkpoint import (
     Checkpoint,
@@ -27,6 +28,9 @@ from tenure.runtime._keys import DELETED
 from tenure.runtime._requests import restored
 from tenure.runtime._run import Run
 from tenure.runtime.errors import CheckpointMismatchError, ExecutorError
+
+_checkpoint: Final = builder(Checkpoint)
+_standing: Final = builder(Standing)
 
 SaveFailurePolicy = Literal["fail", "warn"]
 """What a run does whose checkpoint cannot be saved."""
@@ -186,7 +190,10 @@ class Keeper:
             snapshots: What executors want saved.
         """
         position = run.position + 1
-        return Checkpoint(
+        deleted = [key for key, one in writes.items() if one is DELETED]
+        if deleted:
+            writes = {key: one for key, one in writes.items() if one is not DELETED}
+        return _checkpoint(
             checkpoint_id=new_checkpoint_id(position, run.run_id),
             parent_id=run.head,
             workflow=self._graph.name,
@@ -197,9 +204,9 @@ class Keeper:
             position=position,
             superstep=run.index,
             kind=kind,
-            writes={key: one for key, one in writes.items() if one is not DELETED},
-            deleted=[key for key, one in writes.items() if one is DELETED],
-            standing=Standing(
+            writes=writes,
+            deleted=deleted,
+            standing=_standing(
                 messages=run.mailbox.messages(),
                 answers=run.mailbox.answers(),
                 fan_ins=run.mailbox.collected(self._graph.fan_ins),

@@ -9,7 +9,7 @@ from opentelemetry.trace import Span
 
 from tenure.runtime import _spawn
 from tenure.runtime._change import Change
-from tenure.runtime._checkpoint import PendingRequest
+from tenure.runtime._checkpoint import EMPTY, PendingRequest
 from tenure.runtime._dispatch import Dispatch
 from tenure.runtime._events import (
     ExecutorCompleted,
@@ -42,11 +42,17 @@ class Supersteps:
         dispatches: What finds the handlers of its executors.
     """
 
-    __slots__ = ("_dispatches", "_messages", "_run", "_sent", "_told")
+    __slots__ = ("_dispatches", "_messages", "_run", "_savers", "_sent", "_told")
 
     def __init__(self, run: Run, dispatches: Mapping[str, Dispatch]) -> None:
         self._run: Final = run
         self._dispatches: Final = dispatches
+        # Those that have something of their own to save.
+        self._savers: Final = {
+            name: one
+            for name, one in dispatches.items()
+            if run.instance.keeper is not None and one.executor.has_snapshot
+        }
         self._told = False
         # Whether messages are told, and how many have been named so far.
         self._messages = False
@@ -104,7 +110,9 @@ class Supersteps:
             change = self._change(turns)
             run.instance.commit(run, change)
         else:
-            snapshots = await save_snapshots(self._dispatches, keeper.store, run.index)
+            snapshots: Mapping[str, Any] = EMPTY
+            if self._savers:
+                snapshots = await save_snapshots(self._savers, keeper.store, run.index)
             run.check()
             change = self._change(turns)
             try:

@@ -46,11 +46,10 @@ UPDATE tenure_instance
 SET position = position + 1, head = ?, until = ?, depth = ?, changed = ?, whole = ?
 WHERE instance = ? AND epoch = ? AND run_id = ? AND position = ? - 1
 """
+FENCE_TELLING: Final = f"{FENCE}RETURNING epoch, run_id"
 KEEP: Final = """
 INSERT INTO tenure_checkpoint VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
-# Evidence: read after the fence, in its transaction, and decided by nobody. A fence
-# that does not hold shows here, in spans that others can judge.
 OWNER: Final = """
 SELECT epoch, run_id FROM tenure_instance WHERE instance = ?
 """

@@ -30,7 +30,8 @@ from tenure.runtime.errors import (
     CheckpointNotFoundError,
     OwnershipLostError,
 )
-from tenure.runtime.stores._bodies import Body, Chain, body_of
+from tenure.runtime.stores._bodies import Chain, body_of
+from tenure.runtime.stores._fencing import committing, epoch_in, pass_fence
 from tenure.runtime.stores._files import (
     LockedError,
     OpenFiles,
@@ -54,10 +55,7 @@ from tenure.runtime.stores._retention import check_keep, is_due, oldest_kept
 from tenure.runtime.stores._statements import (
     CLAIM,
     EXTEND,
-    FENCE,
     HISTORY,
-    KEEP,
-    OWNER,
     ROW,
 )
 
@@ -183,8 +181,7 @@ class SqliteStore:
         """See `Store.commit`."""
         body = body_of(checkpoint, state, self._chains.get(instance))
         until = None if final else time.time() + self.lease
-        fence = _fence(instance, checkpoint, body, until)
-        kept = _kept(checkpoint, body)
+        what = committing(instance, checkpoint, body, until)
         size = len(body.change) + len(body.standing)
         keep = self.keep if is_due(checkpoint.position, size) else None
 
@@ -195,13 +192,9 @@ class SqliteStore:
                     f"{self.path_of(instance)} cannot be used", reason
                 )
             with Transaction(base):
-                if base.execute(FENCE, fence).rowcount != 1:
-                    epoch = _epoch(base, instance)
-                    raise OwnershipLostError("commit", checkpoint.epoch, epoch)
-                base.execute(KEEP, kept)
+                owner = pass_fence(base, what)
                 if keep is not None:
                     remove_some(base, oldest_kept(checkpoint.position, keep))
-                owner = Owner(*base.execute(OWNER, (instance,)).fetchone())
             self._note(instance, body.chain)
             return owner
 
@@ -282,7 +275,7 @@ class SqliteStore:
 
         def remove(base: sqlite3.Connection) -> None:
             if not remove_all(base, instance, run_id, epoch):
-                raise OwnershipLostError("erase", epoch, _epoch(base, instance))
+                raise OwnershipLostError("erase", epoch, epoch_in(base, instance))
 
         await self._ask(instance, remove)
         until = time.monotonic() + self._patience
@@ -398,35 +391,3 @@ class SqliteStore:
 
 _inherited: Final[list[OpenFiles]] = []
 """Files of the process that this one was forked from; never touched again."""
-
-
-def _epoch(base: sqlite3.Connection, instance: str) -> int:
-    row = base.execute(ROW, (instance,)).fetchone()
-    return 0 if row is None else int(row[0])
-
-
-def _fence(
-    instance: str, checkpoint: Checkpoint, body: Body, until: float | None
-) -> tuple[Any, ...]:
-    """Return what `FENCE` is asked with."""
-    chain = body.chain
-    return (
-        *(checkpoint.checkpoint_id, until, chain.depth, chain.changed, chain.whole),
-        *(instance, checkpoint.epoch, checkpoint.run_id, checkpoint.position),
-    )
-
-
-def _kept(checkpoint: Checkpoint, body: Body) -> tuple[Any, ...]:
-    """Return a row of checkpoints."""
-    return (
-        checkpoint.position,
-        checkpoint.checkpoint_id,
-        checkpoint.parent_id,
-        checkpoint.run_id,
-        checkpoint.epoch,
-        checkpoint.superstep,
-        checkpoint.kind,
-        body.is_full,
-        body.change,
-        body.standing,
-    )

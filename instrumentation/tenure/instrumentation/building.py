@@ -1,10 +1,10 @@
-"""Operations at the price of ordinary objects.
+"""Frozen dataclasses at the price of ordinary objects.
 
 The constructor of a frozen dataclass sets every field through `object.__setattr__`:
 1.0 microseconds for a commit, six times what plain assignments cost, and a superstep
 tells four operations. A builder assigns to a draft, whose class has the layout of the
-operation and is not frozen, and then turns the draft into the operation. Nobody else
-ever sees a draft, so an operation is as frozen as before.
+made one and is not frozen, and then turns the draft into it. Nobody else ever sees a
+draft, so what is made is as frozen as before.
 """
 
 import dataclasses
@@ -19,8 +19,8 @@ def builder(operation: Callable[_P, _T]) -> Callable[_P, _T]:
     """Return a faster constructor of `operation`, by keywords only.
 
     Args:
-        operation: A frozen dataclass with slots, whose defaults are plain values and
-            which has no `__post_init__`.
+        operation: A frozen dataclass with slots, such as an operation, which has no
+            `__post_init__`. A field whose default is computed has to be given.
 
     Raises:
         TypeError: `operation` is another kind of class.
@@ -54,9 +54,6 @@ def _source(made: type[Any], names: dict[str, Any]) -> str:
     parameters: list[str] = []
     assignments: list[str] = []
     for field in dataclasses.fields(made):
-        if field.default_factory is not dataclasses.MISSING:
-            msg = f"{made!r} computes the default of {field.name!r}"
-            raise TypeError(msg)
         if field.default is dataclasses.MISSING:
             parameters.append(field.name)
         else:
