@@ -6,20 +6,14 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tenure.instrumentation.operations import Owner
 from tenure.runtime import (
     CheckpointError,
     CheckpointNotFoundError,
-    Claimed,
-    Epoch,
     MemoryStore,
-    OwnershipLostError,
-    RunId,
     SqliteStore,
     Workflow,
     WorkflowBuilder,
@@ -405,28 +399,3 @@ async def test_patience_has_an_end(tmp_path: Path, kind: str) -> None:
                 await workflow.run("b")
         await workflow.run("c")
         assert dict(workflow.state) == {"a": 1, "c": 1}
-
-
-async def test_an_old_sqlite_that_cannot_say_what_it_has_updated_is_asked_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tenure.runtime.stores._fencing._RETURNS", False)
-    async with SqliteStore(tmp_path) as store:
-        workflow = noting(store)
-        await workflow.run("a")
-        paused = await store.claim("press/default", RunId("paused"))
-        await store.claim("press/default", RunId("successor"))
-        assert isinstance(paused, Claimed)
-        checkpoint, state = await store.load("press/default")
-        late = replace(
-            checkpoint,
-            epoch=paused.epoch,
-            run_id=RunId("paused"),
-            position=paused.position + 1,
-        )
-        with pytest.raises(OwnershipLostError) as caught:
-            await store.commit("press/default", late, state)
-        assert caught.value.owner == paused.epoch + 1
-        current = replace(late, epoch=Epoch(3), run_id=RunId("successor"))
-        owner = await store.commit("press/default", current, state)
-        assert owner == Owner(3, "successor")

@@ -46,7 +46,6 @@ UPDATE tenure_instance
 SET position = position + 1, head = ?, until = ?, depth = ?, changed = ?, whole = ?
 WHERE instance = ? AND epoch = ? AND run_id = ? AND position = ? - 1
 """
-FENCE_TELLING: Final = f"{FENCE}RETURNING epoch, run_id"
 KEEP: Final = """
 INSERT INTO tenure_checkpoint VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
