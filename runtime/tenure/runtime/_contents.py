@@ -88,7 +88,7 @@ class Contents:
             self.requests = self.requests_after(change)
         if self.collected or mailbox.collecting:
             awaited = {one.begun_by for one in self.requests.values()}
-            held = mailbox.collected(graph.fan_ins)
+            held = mailbox.collected(graph.fan_ins) if awaited else ()
             self.collected = [one for one in held if one[-1] in awaited]
 
     def _hold(self, restored: Restored) -> None:

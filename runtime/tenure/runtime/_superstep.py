@@ -48,11 +48,13 @@ class Supersteps:
         self._run: Final = run
         self._dispatches: Final = dispatches
         # Those that have something of their own to save.
-        self._savers: Final = {
-            name: one
-            for name, one in dispatches.items()
-            if run.instance.keeper is not None and one.executor.has_snapshot
-        }
+        self._savers: Mapping[str, Dispatch] = EMPTY
+        if run.instance.keeper is not None:
+            self._savers = {
+                name: one
+                for name, one in dispatches.items()
+                if one.executor.has_snapshot
+            }
         self._told = False
         # Whether messages are told, and how many have been named so far.
         self._messages = False
