@@ -67,8 +67,8 @@ class Router:
         "_dispatches",
         "_known",
         "_plain",
-        "_single",
         "edges",
+        "single",
         "source",
         "targets",
     )
@@ -82,7 +82,8 @@ class Router:
         }
         self._plain: Final = all(self._by_class(edge) for edge in self.edges)
         self._known: Final[set[type]] = set()
-        self._single: Final = _only_way(self.edges)
+        # Where every message goes that was admitted, if there is one way only.
+        self.single: Final = _only_way(self.edges)
 
     def admit(self, message: object, target: str | None) -> Any:  # noqa: ANN401
         """Check that somebody can take `message`, and isolate it from its sender.
@@ -131,8 +132,8 @@ class Router:
             UnknownTargetError: A selection named an executor that is not a target.
         """
         message = sent.message
-        if self._single is not None:
-            return [(self._single, message)]
+        if self.single is not None:
+            return [(self.single, message)]
         receivers = [
             receiver
             for edge in self.edges

@@ -24,7 +24,7 @@ from tenure.runtime._handlers import Handler, ResponseHandler
 from tenure.runtime._invocation import Invocation
 from tenure.runtime._isolation import isolate
 from tenure.runtime._keeper import save_snapshots
-from tenure.runtime._mailbox import Delivery
+from tenure.runtime._mailbox import Delivery, Sent
 from tenure.runtime._requests import Answer, shown
 from tenure.runtime._run import Run
 from tenure.runtime._saving import save
@@ -229,41 +229,44 @@ class Supersteps:
 
     def _route(self, turn: Turn) -> None:
         """Put what an executor sent into the mailbox, edge by edge, in order."""
-        run, sender = self._run, turn.page.executor
-        mailbox, router = run.mailbox, turn.router
+        sender, router = turn.page.executor, turn.router
         for sent in turn.sent:
+            if router.single is not None:
+                self._put(router.single, sent.message, sent, sender)
+                continue
             try:
                 routes = router.routes(sent)
             except Exception as exc:
-                raise _failure(sender, run.index, exc) from exc
+                raise _failure(sender, self._run.index, exc) from exc
             for receiver, message in routes:
-                delivery = Delivery(
-                    message, sent.sources, self._next_id(), sent.begun_by
-                )
-                if isinstance(receiver, FanInEdge):
-                    whole = mailbox.collect(receiver, sender, delivery)
-                    if whole is not None:
-                        self._tell_sent(whole, sender, receiver.target)
-                else:
-                    mailbox.deliver(receiver, delivery)
-                    self._tell_sent(delivery, sender, receiver)
+                self._put(receiver, message, sent, sender)
 
-    def _next_id(self) -> str:
-        """Name a message, where messages are told."""
-        if not self._messages:
-            return ""
-        self._sent += 1
-        return str(self._sent)
-
-    def _tell_sent(self, delivery: Delivery, sender: str, target: str) -> None:
-        if delivery.id and self._messages:
-            run = self._run
-            run.voice.sent(
-                run.instance.owner,
+    def _put(
+        self,
+        receiver: FanInEdge | str,
+        message: Any,  # noqa: ANN401 - a message is any value
+        sent: Sent,
+        sender: str,
+    ) -> None:
+        mailbox, name = self._run.mailbox, ""
+        if self._messages:
+            self._sent += 1
+            name = str(self._sent)
+        delivery = Delivery(message, sent.sources, name, sent.begun_by)
+        if isinstance(receiver, FanInEdge):
+            whole = mailbox.collect(receiver, sender, delivery)
+            if whole is None:
+                return
+            delivery, receiver = whole, receiver.target
+        else:
+            mailbox.deliver(receiver, delivery)
+        if self._messages and delivery.id:
+            self._run.voice.sent(
+                self._run.instance.owner,
                 delivery.id,
                 executor=sender,
-                target=target,
-                index=run.index,
+                target=receiver,
+                index=self._run.index,
             )
 
 
