@@ -9,6 +9,7 @@ from tenure.runtime._checkpoint import EMPTY, Collected, PendingRequest
 from tenure.runtime._graph import Graph
 from tenure.runtime._keeper import Restored
 from tenure.runtime._mailbox import Mailbox
+from tenure.runtime._requests import awaited
 from tenure.runtime._state import CommittedState, StateSnapshot
 
 
@@ -87,9 +88,9 @@ class Contents:
         if change.raised or change.settled:
             self.requests = self.requests_after(change)
         if self.collected or mailbox.collecting:
-            awaited = {one.begun_by for one in self.requests.values()}
-            held = mailbox.collected(graph.fan_ins) if awaited else ()
-            self.collected = [one for one in held if one[-1] in awaited]
+            runs = awaited(self.requests)
+            held = mailbox.collected(graph.fan_ins) if runs else ()
+            self.collected = [one for one in held if one[-1] in runs]
 
     def _hold(self, restored: Restored) -> None:
         """Hold what a checkpoint brings back."""

@@ -12,7 +12,6 @@ from tenure.runtime._ledger import Page
 
 if TYPE_CHECKING:
     from tenure.runtime._executor import Executor
-    from tenure.runtime._run import Buffer
 
 S = TypeVar("S", contravariant=True)
 W = TypeVar("W", contravariant=True)
@@ -116,11 +115,6 @@ class WorkflowContext(ABC, Generic[S, W]):
     @abstractmethod
     def _request(self, data: Any, response_type: Any) -> str:  # noqa: ANN401
         """Put a question to the outside."""
-
-    @property
-    @abstractmethod
-    def buffer(self) -> "Buffer | None":
-        """Where the run's consumer reads events; the engine's own use."""
 
     @abstractmethod
     def _check_kept(self, value: Any, what: str) -> None:  # noqa: ANN401

@@ -14,7 +14,6 @@ from tenure.runtime._events import WorkflowEvent
 from tenure.runtime._run import Run, RunResult
 from tenure.runtime._stream_buffer import Entry
 from tenure.runtime.errors import (
-    EventLoopError,
     EventsMissedError,
     RunNotFoundError,
     StreamConsumedError,
@@ -125,7 +124,7 @@ class AttachedStream:
             EventLoopError: The run is driven by another loop, or by one that is closed.
         """
         if not self._buffer.closed:
-            _insist_on_loop(self._run)
+            self._run.insist_on_loop()
         entry = await self._buffer.after(self._seq)
         if entry is None:
             if self._seq + 1 < self._buffer.first:
@@ -194,7 +193,7 @@ class DetachedRuns:
         """
         run, _ = self._find(run_id)
         if not run.ended:
-            _insist_on_loop(run)
+            run.insist_on_loop()
             run.cancel()
         await _ended(run)
 
@@ -208,18 +207,5 @@ class DetachedRuns:
 async def _ended(run: Run) -> None:
     """Wait until a run has ended."""
     if run.task is not None and not run.ended:
-        _insist_on_loop(run)
+        run.insist_on_loop()
         await _spawn.ended(run.task)
-
-
-def _insist_on_loop(run: Run) -> None:
-    """Refuse to wait for a run in another loop than its own, which would wake nobody.
-
-    Raises:
-        EventLoopError: This is not the loop that drives it.
-    """
-    if run.loop is _spawn.running_loop():
-        return
-    closed = run.loop is not None and run.loop.is_closed()
-    state = "closed" if closed else "another one"
-    raise EventLoopError(run.run_id, f"the loop that drives it is {state}")

@@ -27,10 +27,11 @@ from tenure.runtime._keeper import (
     Restored,
     give_back_snapshots,
     save_snapshots,
+    savers,
 )
 from tenure.runtime._keys import DELETED
 from tenure.runtime._mailbox import Delivery
-from tenure.runtime._requests import Answer, answers_to, find_requests
+from tenure.runtime._requests import Answer, answers_to, awaited, find_requests
 from tenure.runtime._run import Run
 from tenure.runtime._saving import save
 from tenure.runtime.errors import (
@@ -116,9 +117,9 @@ def _of(answer: Answer) -> Delivery:
 def _hand_on(run: Run) -> None:
     """Put back what fan-ins hold for answers that are yet to come, or come now."""
     holding = run.instance
-    awaited = {one.begun_by for one in holding.requests.values()}
+    waited_for = awaited(holding.requests)
     for position, source, message, begun_by in holding.collected:
-        if begun_by in awaited:
+        if begun_by in waited_for:
             edge = holding.graph.fan_ins[position]
             run.mailbox.collect(edge, source, Delivery(message, begun_by=begun_by))
 
@@ -255,7 +256,7 @@ async def _save(
     dispatches: Mapping[str, Dispatch],
     change: Change = UNCHANGED,
 ) -> None:
-    snapshots = await save_snapshots(dispatches, keeper.store, run.index)
+    snapshots = await save_snapshots(savers(dispatches), keeper.store, run.index)
     run.check()
     interruption = await save(run, kind, change, snapshots)
     if interruption is not None:

@@ -25,7 +25,7 @@ from tenure.runtime._dispatch import Dispatch
 from tenure.runtime._epoch import Epoch
 from tenure.runtime._graph import Graph
 from tenure.runtime._keys import DELETED
-from tenure.runtime._requests import restored
+from tenure.runtime._requests import revived
 from tenure.runtime._run import Run
 from tenure.runtime.errors import CheckpointMismatchError, ExecutorError
 
@@ -138,12 +138,13 @@ class Keeper:
         """
         name = self.name if source is None else source
         checkpoint, state = await self.store.load(name, checkpoint_id)
-        if strict and checkpoint.signature != self.signature:
-            self._mind_change(checkpoint)
-        requests = {
-            one.request_id: self._revived(one) for one in checkpoint.standing.requests
-        }
         same = checkpoint.signature == self.signature
+        if strict and not same:
+            self._mind_change(checkpoint)
+        askers = self._graph.shared
+        requests = {
+            one.request_id: revived(one, askers) for one in checkpoint.standing.requests
+        }
         collected = checkpoint.standing.fan_ins if same else ()
         return Restored(checkpoint, state, requests, collected)
 
@@ -167,10 +168,6 @@ class Keeper:
             RuntimeWarning,
             stacklevel=2,
         )
-
-    def _revived(self, request: PendingRequest) -> PendingRequest:
-        asker = self._graph.executors.get(request.executor_id)
-        return request if asker is None else restored(request, asker.dispatch)
 
     def draft(
         self,
@@ -260,13 +257,18 @@ def instance_name(workflow: str, key: str) -> str:
     return f"{quote(workflow, safe=' ')}/{key}"
 
 
+def savers(dispatches: Mapping[str, Dispatch]) -> dict[str, Dispatch]:
+    """Return those executors that have something of their own to save."""
+    return {name: one for name, one in dispatches.items() if one.executor.has_snapshot}
+
+
 async def save_snapshots(
-    dispatches: Mapping[str, Dispatch], store: Store, superstep: int
+    savers: Mapping[str, Dispatch], store: Store, superstep: int
 ) -> dict[str, Any]:
     """Ask executors for what they want saved.
 
     Args:
-        dispatches: The run's executors.
+        savers: Those of the run's executors that save something.
         store: Where it is to be saved.
         superstep: Number of the superstep, for errors.
 
@@ -274,12 +276,9 @@ async def save_snapshots(
         ExecutorError: One raised, or gave what the store cannot hold.
     """
     found: dict[str, Any] = {}
-    for name, dispatch in dispatches.items():
-        executor = dispatch.executor
-        if not executor.has_snapshot:
-            continue
+    for name, dispatch in savers.items():
         try:
-            snapshot = executor.on_checkpoint_save()
+            snapshot = dispatch.executor.on_checkpoint_save()
             if inspect.isawaitable(snapshot):
                 snapshot = await snapshot
             store.check(snapshot, f"snapshot of executor {name!r}")

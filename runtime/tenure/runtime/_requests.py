@@ -111,6 +111,22 @@ def coerced(response: Any, request: PendingRequest) -> Any:  # noqa: ANN401
         raise _refused(response, request, explain(exc)) from exc
 
 
+def awaited(requests: Mapping[str, PendingRequest]) -> frozenset[str]:
+    """Return the runs whose messages have led to requests that wait."""
+    return frozenset(one.begun_by for one in requests.values())
+
+
+def revived(request: PendingRequest, askers: Mapping[str, Dispatch]) -> PendingRequest:
+    """Return a request as it was asked, if whoever asked is still there.
+
+    Args:
+        request: The request as a store had it.
+        askers: What finds the handlers of the graph's executors.
+    """
+    asker = askers.get(request.executor_id)
+    return request if asker is None else restored(request, asker)
+
+
 def restored(request: PendingRequest, dispatch: Dispatch) -> PendingRequest:
     """Return a request of a checkpoint with the type that its name stands for.
 

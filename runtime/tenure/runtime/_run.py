@@ -17,9 +17,9 @@ from tenure.runtime._events import RunEnded, WorkflowEvent
 from tenure.runtime._ledger import Ledger
 from tenure.runtime._mailbox import Mailbox
 from tenure.runtime._ownership import NOBODY
-from tenure.runtime._requests import shown
+from tenure.runtime._requests import awaited, shown
 from tenure.runtime._stream_buffer import Entry
-from tenure.runtime.errors import OwnershipLostError
+from tenure.runtime.errors import EventLoopError, OwnershipLostError
 
 if TYPE_CHECKING:
     from tenure.runtime._holding import Holding
@@ -285,6 +285,18 @@ class Run:
         """
         return self.loop is not None and _spawn.call_soon(self.loop, self.interrupt)
 
+    def insist_on_loop(self) -> None:
+        """Refuse to wait for it in another loop than its own, which would wake nobody.
+
+        Raises:
+            EventLoopError: This is not the loop that drives it.
+        """
+        if self.loop is _spawn.running_loop():
+            return
+        closed = self.loop is not None and self.loop.is_closed()
+        state = "closed" if closed else "another one"
+        raise EventLoopError(self.run_id, f"the loop that drives it is {state}")
+
     def interrupt(self) -> bool:
         """Cancel the run's task, in its loop; say whether there was one to cancel."""
         return self._task is not None and self._task.cancel()
@@ -311,8 +323,8 @@ class Run:
 
     def tell_end(self, outcome: Outcome) -> None:
         """Tell the consumer how the run has ended, and that nothing follows."""
-        awaited = {one.begun_by for one in self.requests.values()}
-        self.note(RunEnded, outcome, self.mailbox.undelivered(awaited))
+        undelivered = self.mailbox.undelivered(awaited(self.requests))
+        self.note(RunEnded, outcome, undelivered)
         if self.buffer is not None:
             self.buffer.close()
 

@@ -127,10 +127,8 @@ class RunStream:
         if run.task is None:
             if not run.ended:
                 begin(run)
-        elif run.loop is not _spawn.running_loop():
-            closed = run.loop is not None and run.loop.is_closed()
-            state = "closed" if closed else "another one"
-            raise EventLoopError(run.run_id, f"the loop that drives it is {state}")
+        else:
+            run.insist_on_loop()
 
 
 async def _next_event(

@@ -16,12 +16,11 @@ from tenure.runtime._beginning import Beginning, FreshMessage, Responses
 from tenure.runtime._checkpoint import PendingRequest, Store
 from tenure.runtime._context import WorkflowContext
 from tenure.runtime._executor import Executor
-from tenure.runtime._graph import Graph
 from tenure.runtime._handle import RunHandle
 from tenure.runtime._handlers import Handler, ResponseHandler
 from tenure.runtime._holding import Holding
 from tenure.runtime._invocation import Invocation
-from tenure.runtime._requests import coerced, name_of, restored
+from tenure.runtime._requests import coerced, name_of, revived
 from tenure.runtime._retry import Retry
 from tenure.runtime._run import Buffer, Run, RunResult
 from tenure.runtime._signature import signature_of
@@ -201,14 +200,14 @@ class WorkflowExecutor(Executor):
             waiting = ctx.waiting
             requests = (PendingRequest(*one) for one in kept["requests"])
             # The parent may have withdrawn some.
-            revived = {
-                one.request_id: _revived(one, child.graph)
+            left = {
+                one.request_id: revived(one, child.graph.shared)
                 for one in requests
                 if one.request_id in waiting
             }
             same = kept.get("graph") == self._signature
             collected = [tuple(one) for one in kept["fan_ins"]] if same else ()
-            holding.begin_with(kept["state"], revived, collected)
+            holding.begin_with(kept["state"], left, collected)
         return holding
 
     def _kept(
@@ -262,11 +261,6 @@ class _Outer:
 
 async def _awaited(value: Any) -> Any:  # noqa: ANN401 - what foreign code returns
     return await value if inspect.isawaitable(value) else value
-
-
-def _revived(request: PendingRequest, graph: Graph) -> PendingRequest:
-    asker = graph.executors.get(request.executor_id)
-    return request if asker is None else restored(request, asker.dispatch)
 
 
 def _written(one: PendingRequest, values: Store | None) -> list[Any]:

@@ -23,7 +23,7 @@ from tenure.runtime._guarded import place_of, time_limit, with_retries
 from tenure.runtime._handlers import Handler, ResponseHandler
 from tenure.runtime._invocation import Invocation
 from tenure.runtime._isolation import isolate
-from tenure.runtime._keeper import save_snapshots
+from tenure.runtime._keeper import save_snapshots, savers
 from tenure.runtime._mailbox import Delivery, Sent
 from tenure.runtime._requests import Answer, shown
 from tenure.runtime._run import Run
@@ -50,11 +50,7 @@ class Supersteps:
         # Those that have something of their own to save.
         self._savers: Mapping[str, Dispatch] = EMPTY
         if run.instance.keeper is not None:
-            self._savers = {
-                name: one
-                for name, one in dispatches.items()
-                if one.executor.has_snapshot
-            }
+            self._savers = savers(dispatches)
         self._told = False
         # Whether messages are told, and how many have been named so far.
         self._messages = False

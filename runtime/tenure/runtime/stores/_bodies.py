@@ -18,14 +18,12 @@ from tenure.runtime._checkpoint import (
 )
 from tenure.runtime._codec import decode, lower, pack
 from tenure.runtime._epoch import Epoch, RunId
-from tenure.runtime._types import describe
+from tenure.runtime._requests import name_of
 from tenure.runtime.errors import CheckpointError, StateTypeError
+from tenure.runtime.stores._retention import FULL_EVERY
 
 FORMAT: Final = 1
 """Version of what is written here."""
-
-FULL_EVERY: Final = 50
-"""How many checkpoints may follow one that holds the whole state."""
 
 
 class Chain(NamedTuple):
@@ -208,8 +206,7 @@ def _standing(checkpoint: Checkpoint) -> bytes:
 
 
 def _request(one: PendingRequest) -> list[Any]:
-    wanted = one.response_type
-    name = wanted if isinstance(wanted, str) else describe(wanted)
+    name = name_of(one.response_type)
     data = lower(one.data, f"request of {one.executor_id!r}")
     return [one.request_id, one.executor_id, data, name, one.begun_by]
 

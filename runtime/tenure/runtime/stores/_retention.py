@@ -5,6 +5,9 @@ from typing import Final
 PRUNE_EVERY: Final = 50
 """After how many commits a store removes what it need not keep."""
 
+FULL_EVERY: Final = 50
+"""How many checkpoints may follow one that holds the whole state."""
+
 LARGE: Final = 64 * 1024
 """A checkpoint of that many bytes makes the store look at once."""
 

@@ -26,10 +26,7 @@ from tenure.runtime.errors import (
     OwnershipLostError,
     StateTypeError,
 )
-from tenure.runtime.stores._retention import PRUNE_EVERY, check_keep
-
-FULL_EVERY: Final = 50
-"""How many checkpoints may follow one that holds the whole state."""
+from tenure.runtime.stores._retention import FULL_EVERY, PRUNE_EVERY, check_keep
 
 KEEP: Final = 100
 """How many checkpoints of an instance are kept, if nobody says otherwise."""
